@@ -8,8 +8,7 @@ from layoutproof.importers.mlir.builder import Builder, Overflow
 from layoutproof.importers.mlir.flags import OVERFLOW, Meaning, check_attributes, check_overflow, flags_of, may_deviate
 from layoutproof.importers.mlir.model import Op, Scalar, Shaped, Type, add, mul, sub, unsigned_order
 from layoutproof.importers.mlir.placement import is_evaluated, needs_memory
-from layoutproof.importers.mlir.values import Indices, Vector, View, divides, number, value_of
-from layoutproof.ir.buffer import BufferLoad
+from layoutproof.importers.mlir.values import Indices, Vector, View, divides, may_trap, number, value_of
 from layoutproof.ir.dtype import BOOL, DType, Kind
 from layoutproof.ir.expr import (
     FALSE,
@@ -31,7 +30,7 @@ from layoutproof.ir.interval import interval_of
 from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.operators import BinaryOp, CompareOp
 from layoutproof.ir.semantics import round_float
-from layoutproof.ir.visit import loads_in, map_expressions, walk
+from layoutproof.ir.visit import loads_in, map_children, substitute
 
 
 def _binary(op: BinaryOp) -> Meaning:
@@ -43,7 +42,7 @@ def _bitwise(op: BinaryOp, connective: Callable[..., Expr]) -> Meaning:
 
     def meaning(_: Op, args: Sequence[Expr], dtype: DType) -> Expr:
         a, b = args
-        if dtype.is_bool and not _may_trap(b) and not any(True for _ in loads_in(b)):
+        if dtype.is_bool and not may_trap(b) and not any(True for _ in loads_in(b)):
             return connective(a, b)
         return Binary(op, a, b)
 
@@ -104,35 +103,40 @@ def _negf(_: Op, args: Sequence[Expr], dtype: DType) -> Expr:
     return args[0] * const(-1.0, dtype)
 
 
-def _settled(b: Builder, op: Op, arm: Expr) -> Expr:
-    """An arm of a choice that is evaluated only if it is chosen, with what it reads from memory read here."""
-    if not _may_trap(arm):
-        return arm
+def _settled(b: Builder, op: Op, arms: Sequence[Expr], keep: Callable[[Expr], Expr]) -> list[Expr]:
+    """The arms of a choice. Where one is evaluated only if it is chosen, what they read from memory is read here."""
+    if not any(may_trap(arm) for arm in arms):
+        return list(arms)
+    return [_read_here(b, op, arm, keep) for arm in arms]
 
-    def rewrite(expr: Expr) -> Expr:
-        return b.data(op, expr) if isinstance(expr, BufferLoad) and expr.buffer not in b.cells else expr
 
-    return map_expressions(arm, rewrite)
+def _read_here(b: Builder, op: Op, expr: Expr, keep: Callable[[Expr], Expr]) -> Expr:
+    if all(load.buffer in b.cells for load in loads_in(expr)):
+        return expr
+    if not may_trap(expr):
+        return keep(expr)
+    if isinstance(expr, IfThenElseExpr):
+        raise op.fail("of what may be undefined, or read, or neither is not translated")
+    return map_children(expr, lambda part: _read_here(b, op, part, keep) if isinstance(part, Expr) else part)
+
+
+def _settled_lanes(b: Builder, op: Op, arms: Sequence[Vector]) -> list[Vector]:
+    """The same of vectors: of what they read, every lane is read here."""
+    shape, lanes = arms[0].shape, b.lanes(arms[0])
+
+    def vector(expr: Expr) -> Vector:
+        return Vector(shape, lambda at: substitute(expr, dict(zip(lanes, at, strict=True))))
+
+    found = _settled(b, op, [arm.at(lanes) for arm in arms], lambda expr: b.kept(vector(expr), op.span).at(lanes))
+    return [vector(expr) for expr in found]
 
 
 def _select(_: Op, args: Sequence[Expr], __: DType) -> Expr:
     condition, then, otherwise = args
-    if not any(_may_trap(each) for each in (then, otherwise)):
+    if not any(may_trap(each) for each in (then, otherwise)):
         return Select(condition, then, otherwise)
     # Poison that is not chosen is none. What is read was read before (`_settled`), so nothing is left out.
     return IfThenElseExpr(condition, then, otherwise)
-
-
-_TRAPS = (BinaryOp.FLOORDIV, BinaryOp.FLOORMOD, BinaryOp.TRUNCDIV, BinaryOp.TRUNCMOD, BinaryOp.SHL, BinaryOp.SHR)
-
-
-def _may_trap(expr: Expr) -> bool:
-    for node in walk(expr):
-        if isinstance(node, Binary) and node.op in _TRAPS and not divides(node.op, node.rhs):
-            return True
-        if isinstance(node, Cast) and node.value.dtype.is_float and node.dtype.is_integer:
-            return True
-    return False
 
 
 _INTEGER = {
@@ -313,7 +317,7 @@ def translate(b: Builder, op: Op) -> None:
     if isinstance(kind, Scalar):
         args = [b.expr(op, value) for value in op.operands]
         if op.name == "arith.select":
-            args = [args[0], *(_settled(b, op, arm) for arm in args[1:])]
+            args = [args[0], *_settled(b, op, args[1:], lambda part: b.data(op, part))]
         expr = meaning(op, args, kind.dtype)
         if b.no_overflow is not Overflow.WRAPS and flags_of(op, OVERFLOW):
             check_overflow(b, op, args, kind)
@@ -362,6 +366,8 @@ def _by_element(b: Builder, op: Op, kind: Shaped, meaning: Meaning) -> None:
         return meaning(op, operands(indices), dtype)
 
     if kind.kind == "vector":
+        if op.name == "arith.select":
+            parts[1:] = _settled_lanes(b, op, [b.vector(op, value) for value in op.operands[1:]])
         vector = Vector(tuple(extent for extent in kind.shape if extent is not None), at)
         lanes = b.lanes(vector)
         args = operands(lanes)
