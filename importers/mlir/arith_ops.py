@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from layoutproof.importers.mlir.builder import Builder, Overflow
-from layoutproof.importers.mlir.flags import OVERFLOW, check_attributes, check_overflow, flags_of
+from layoutproof.importers.mlir.flags import OVERFLOW, Meaning, check_attributes, check_overflow, flags_of, may_deviate
 from layoutproof.importers.mlir.model import Op, Scalar, Shaped, Type, add, mul, sub, unsigned_order
-from layoutproof.importers.mlir.placement import is_evaluated
-from layoutproof.importers.mlir.values import Indices, Vector, View, divides, number, value_of
-from layoutproof.ir.buffer import BufferLoad
+from layoutproof.importers.mlir.placement import is_evaluated, needs_memory
+from layoutproof.importers.mlir.values import Indices, Vector, View, divides, may_trap, number, value_of
 from layoutproof.ir.dtype import BOOL, DType, Kind
 from layoutproof.ir.expr import (
     FALSE,
@@ -21,7 +20,6 @@ from layoutproof.ir.expr import (
     IfThenElseExpr,
     IntImm,
     Select,
-    Var,
     const,
     logical_and,
     logical_or,
@@ -32,9 +30,7 @@ from layoutproof.ir.interval import interval_of
 from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.operators import BinaryOp, CompareOp
 from layoutproof.ir.semantics import round_float
-from layoutproof.ir.visit import loads_in, map_expressions, walk
-
-Meaning = Callable[[Op, Sequence[Expr], DType], Expr]
+from layoutproof.ir.visit import loads_in, map_children, substitute
 
 
 def _binary(op: BinaryOp) -> Meaning:
@@ -46,7 +42,7 @@ def _bitwise(op: BinaryOp, connective: Callable[..., Expr]) -> Meaning:
 
     def meaning(_: Op, args: Sequence[Expr], dtype: DType) -> Expr:
         a, b = args
-        if dtype.is_bool and not _may_trap(b) and not any(True for _ in loads_in(b)):
+        if dtype.is_bool and not may_trap(b) and not any(True for _ in loads_in(b)):
             return connective(a, b)
         return Binary(op, a, b)
 
@@ -107,35 +103,40 @@ def _negf(_: Op, args: Sequence[Expr], dtype: DType) -> Expr:
     return args[0] * const(-1.0, dtype)
 
 
-def _settled(b: Builder, op: Op, arm: Expr) -> Expr:
-    """An arm of a choice that is evaluated only if it is chosen, with what it reads from memory read here."""
-    if not _may_trap(arm):
-        return arm
+def _settled(b: Builder, op: Op, arms: Sequence[Expr], keep: Callable[[Expr], Expr]) -> list[Expr]:
+    """The arms of a choice. Where one is evaluated only if it is chosen, what they read from memory is read here."""
+    if not any(may_trap(arm) for arm in arms):
+        return list(arms)
+    return [_read_here(b, op, arm, keep) for arm in arms]
 
-    def rewrite(expr: Expr) -> Expr:
-        return b.data(op, expr) if isinstance(expr, BufferLoad) and expr.buffer not in b.cells else expr
 
-    return map_expressions(arm, rewrite)
+def _read_here(b: Builder, op: Op, expr: Expr, keep: Callable[[Expr], Expr]) -> Expr:
+    if all(load.buffer in b.cells for load in loads_in(expr)):
+        return expr
+    if not may_trap(expr):
+        return keep(expr)
+    if isinstance(expr, IfThenElseExpr):
+        raise op.fail("of what may be undefined, or read, or neither is not translated")
+    return map_children(expr, lambda part: _read_here(b, op, part, keep) if isinstance(part, Expr) else part)
+
+
+def _settled_lanes(b: Builder, op: Op, arms: Sequence[Vector]) -> list[Vector]:
+    """The same of vectors: of what they read, every lane is read here."""
+    shape, lanes = arms[0].shape, b.lanes(arms[0])
+
+    def vector(expr: Expr) -> Vector:
+        return Vector(shape, lambda at: substitute(expr, dict(zip(lanes, at, strict=True))))
+
+    found = _settled(b, op, [arm.at(lanes) for arm in arms], lambda expr: b.kept(vector(expr), op.span).at(lanes))
+    return [vector(expr) for expr in found]
 
 
 def _select(_: Op, args: Sequence[Expr], __: DType) -> Expr:
     condition, then, otherwise = args
-    if not any(_may_trap(each) for each in (then, otherwise)):
+    if not any(may_trap(each) for each in (then, otherwise)):
         return Select(condition, then, otherwise)
     # Poison that is not chosen is none. What is read was read before (`_settled`), so nothing is left out.
     return IfThenElseExpr(condition, then, otherwise)
-
-
-_TRAPS = (BinaryOp.FLOORDIV, BinaryOp.FLOORMOD, BinaryOp.TRUNCDIV, BinaryOp.TRUNCMOD, BinaryOp.SHL, BinaryOp.SHR)
-
-
-def _may_trap(expr: Expr) -> bool:
-    for node in walk(expr):
-        if isinstance(node, Binary) and node.op in _TRAPS and not divides(node.op, node.rhs):
-            return True
-        if isinstance(node, Cast) and node.value.dtype.is_float and node.dtype.is_integer:
-            return True
-    return False
 
 
 _INTEGER = {
@@ -310,18 +311,18 @@ _UNSIGNED = ("arith.minui", "arith.maxui", "arith.shrui", "arith.divui", "arith.
 def translate(b: Builder, op: Op) -> None:
     """An operation of the table, on numbers, vectors or tensors."""
     check_attributes(op)
-    meaning = EXPRESSIONS[op.name]
+    meaning = may_deviate(b, EXPRESSIONS[op.name])
     result = op.results[0]
     kind = result.type
     if isinstance(kind, Scalar):
         args = [b.expr(op, value) for value in op.operands]
         if op.name == "arith.select":
-            args = [args[0], *(_settled(b, op, arm) for arm in args[1:])]
+            args = [args[0], *_settled(b, op, args[1:], lambda part: b.data(op, part))]
         expr = meaning(op, args, kind.dtype)
         if b.no_overflow is not Overflow.WRAPS and flags_of(op, OVERFLOW):
             check_overflow(b, op, args, kind)
-        wraps = kind.index and op.name in _UNSIGNED and any(interval_of(arg, b.ranges).low < 0 for arg in args)
-        if wraps or _needs_memory(b, op, kind, args, expr):
+        wraps = _wraps(b, op, kind, args)
+        if wraps or needs_memory(op, kind, args, expr, b.ranges):
             args = [b.data(op, arg) for arg in args]
             expr = meaning(op, args, kind.dtype)
         if wraps:
@@ -338,21 +339,9 @@ def translate(b: Builder, op: Op) -> None:
     _by_element(b, op, kind, meaning)
 
 
-def _needs_memory(b: Builder, op: Op, kind: Scalar, args: Sequence[Expr], expr: Expr) -> bool:
-    """Whether operands have to be stored first, so that integers wrap.
-
-    An integer expression over variables alone is taken for index arithmetic, which must fit its type; and so is all of
-    an index, also what it has of data.
-    """
-    if kind.index:
-        own = [value for value in op.operands if not (isinstance(value.type, Scalar) and value.type.index)]
-        return any(not isinstance(b.meanings[value], BufferLoad | IntImm) for value in own)
-    whole = [*args, *([expr] if kind.dtype.is_integer else [])]
-    parts = [part for each in whole if is_index_like(each) for part in walk(each)]
-    return any(
-        isinstance(part, Expr) and not interval_of(part, b.ranges).fits(part.dtype) and not isinstance(part, Var)
-        for part in parts
-    )
+def _wraps(b: Builder, op: Op, kind: Scalar, args: Sequence[Expr]) -> bool:
+    """Whether an operation on unsigned numbers may take a negative index for a large one."""
+    return kind.index and op.name in _UNSIGNED and any(interval_of(arg, b.ranges).low < 0 for arg in args)
 
 
 def _by_element(b: Builder, op: Op, kind: Shaped, meaning: Meaning) -> None:
@@ -365,18 +354,27 @@ def _by_element(b: Builder, op: Op, kind: Shaped, meaning: Meaning) -> None:
     dtype = kind.element.dtype
     parts = [b.meanings[value] for value in op.operands]
 
-    def at(indices: Indices) -> Expr:
-        args = [
+    def operands(indices: Indices) -> list[Expr]:
+        return [
             part.at(indices) if isinstance(part, Vector)
             else part.load(indices, b.is_inside, op.span) if isinstance(part, View)
             else part
             for part in parts
         ]  # fmt: skip
-        return meaning(op, args, dtype)
+
+    def at(indices: Indices) -> Expr:
+        return meaning(op, operands(indices), dtype)
 
     if kind.kind == "vector":
-        shape = tuple(extent for extent in kind.shape if extent is not None)
-        b.bind(op.results[0], Vector(shape, at))
+        if op.name == "arith.select":
+            parts[1:] = _settled_lanes(b, op, [b.vector(op, value) for value in op.operands[1:]])
+        vector = Vector(tuple(extent for extent in kind.shape if extent is not None), at)
+        lanes = b.lanes(vector)
+        args = operands(lanes)
+        wraps = _wraps(b, op, kind.element, args)
+        if wraps or needs_memory(op, kind.element, args, at(lanes), b.ranges):
+            parts[:] = [b.stored(op, part) if isinstance(part, Vector) else part for part in parts]
+        b.bind(op.results[0], b.kept(vector, op.span) if wraps else vector)
         return
     first = next(part for part in parts if isinstance(part, View))
     view = View.of(b.allocate(op.results[0].name, first.shape, dtype, op.span))

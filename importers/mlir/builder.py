@@ -62,6 +62,8 @@ class Builder:
         self.dims: list[list[Expr]] = []
         self.dead: frozenset[Op] = frozenset()
         self.no_overflow = Overflow.WRAPS
+        self.deviations: dict[tuple[str, DType], Var] = {}
+        self.only_flagged = False
 
     # ---- operations
 
@@ -290,14 +292,24 @@ class Builder:
         """A vector in memory of its own."""
         dtype = vector.at(self.lanes(vector)).dtype
         kept = View.of(self.allocate("vector", [number(n) for n in vector.shape], dtype, span))
+        self.cells.add(kept.buffer)
         self.fill(kept, vector.at, span)
         return Vector(vector.shape, lambda at: kept.load(at, self.is_inside, span))
 
-    def lanes(self, vector: Vector) -> list[Expr]:
+    def stored(self, op: Op, vector: Vector) -> Vector:
+        """The same; in memory for one number where all lanes are one expression."""
+        lanes = self.lanes(vector)
+        found = vector.at(lanes)
+        if not set(lanes).isdisjoint(free_variables(found)):
+            return self.kept(vector, op.span)
+        cell = self.data(op, found)
+        return Vector(vector.shape, lambda _: cell)
+
+    def lanes(self, vector: Vector) -> list[Var]:
         """Indices of any lane: what is read of the first one need not be all that is read."""
         lanes = [Var(self.name("lane", "lane"), INT64) for _ in vector.shape]
         self.ranges |= {lane: Interval(0, extent - 1) for lane, extent in zip(lanes, vector.shape, strict=True)}
-        return list(lanes)
+        return lanes
 
     def is_apart(self, one: Buffer, other: Buffer) -> bool:
         """Whether two buffers are certainly not one memory."""

@@ -2,18 +2,21 @@
 
 An operation without its flags does one of the things that it may do with them. So the flags of the program before are
 left aside where something is proved; a difference is no refutation then, as the flags may allow it. An operation of the
-program after may have no flag of floats that one of the same name before lacks. Its flags of integers are obligations;
-for these what certainly overflows before, and is stored, is a fault there. `maxnumf` and `minnumf` of zeros with
-different signs give either: that is a flag that these operations always have.
+program after may have no flag of floats that one of the same name before lacks, and has to do what one of these did:
+the proof has to hold, too, where all operations of that name, or those with flags, deviate by an unknown number in
+their operands and results (`may_deviate`). Its flags of integers are obligations; for these what certainly overflows
+before, and is stored, is a fault there. `maxnumf` and `minnumf` of zeros with different signs give either, and so does
+a `vector.reduction` that adds floats and is given no accumulator, if all are -0.0 (LLVM starts with 0.0 there, but an
+addition of one lane is that lane): that is a flag that these operations always have.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from layoutproof.importers.mlir.builder import MOST, Builder, Overflow
-from layoutproof.importers.mlir.model import Op, Scalar, Value
+from layoutproof.importers.mlir.model import Op, Scalar, Shaped, Value
 from layoutproof.ir.dtype import INT64, DType, Kind
 from layoutproof.ir.expr import Binary, Cast, Expr, IfThenElseExpr, const, logical_and
 from layoutproof.ir.interval import Interval, interval_of
@@ -21,6 +24,8 @@ from layoutproof.ir.operators import BinaryOp
 from layoutproof.lowering.compare.comparison import Comparison
 from layoutproof.verify.verdict.verdict import Status, Verdict
 
+Meaning = Callable[[Op, Sequence[Expr], DType], Expr]
+Deviations = tuple[tuple[str, DType], ...]
 FASTMATH, OVERFLOW, EITHER_ZERO = "fastmath", "overflowFlags", "either of two zeros"
 _EITHER = frozenset(("maxnumf", "minnumf"))
 _FAST = frozenset(("nnan", "ninf", "nsz", "arcp", "contract", "afn", "reassoc"))
@@ -80,8 +85,37 @@ class Flags:
             (op, flag) for (name, flag), op in self.first.items() if flag not in before.common.get(name, frozenset())
         ]
 
+    def deviating(self, assumed: Collection[str]) -> frozenset[str]:
+        """The names of operations with flags of floats that the assumptions of a proof do not allow anyway."""
+        needed = ((name, "nsz" if flag == EITHER_ZERO else flag) for name, flag in self.first)
+        return frozenset(name for name, flag in needed if flag in _FAST and flag not in assumed)
+
+
+def deviations(functions: Sequence[Op], names: Collection[str]) -> Deviations:
+    """The operations of these names in several functions, with the types of floats that they take and give."""
+    found = set()
+    for op in (op for function in functions for op in function.nested() if op.name in names):
+        for value in (*op.operands, *op.results):
+            kind = value.type.element if isinstance(value.type, Shaped) else value.type
+            found |= {(op.name, kind.dtype)} if kind.dtype.is_float else set()
+    return tuple(sorted(found, key=str))
+
+
+def may_deviate(b: Builder, meaning: Meaning) -> Meaning:
+    """The meaning of an operation, with what it deviates by added to its operands and to its result."""
+
+    def moved(op: Op, expr: Expr) -> Expr:
+        deviation = b.deviations.get((op.name, expr.dtype))
+        usual = deviation is None or (b.only_flagged and not any(_flags(op)))
+        return expr if deviation is None or usual else expr + deviation
+
+    return lambda op, args, dtype: moved(op, meaning(op, [moved(op, arg) for arg in args], dtype))
+
 
 def _flags(op: Op) -> Iterator[tuple[str, str]]:
+    if op.name == "vector.reduction" and len(op.operands) == 1 and str(op.attributes.get("kind")) == "add":
+        if isinstance(op.results[0].type, Scalar) and op.results[0].type.dtype.is_float:
+            yield EITHER_ZERO, EITHER_ZERO
     # As an operation, as the kind of a reduction, and as the name in the short form of `linalg.map`.
     if any(
         name.removeprefix("arith.") in _EITHER for name in (op.name, str(op.attributes.get("kind")), *op.attributes)
@@ -117,6 +151,17 @@ def loosened(found: Comparison, before: Flags, after: Flags) -> Comparison:
         return found
     words = sorted({flag for _, flag in before.first})
     return replace(found, verdicts=tuple(_open(verdict, words) for verdict in found.verdicts))
+
+
+def left_open(found: Comparison, names: Collection[str]) -> Comparison:
+    """A proof that does not hold where operations with flags deviate is none."""
+    words = ", ".join(sorted(names))
+    reason = (
+        f"equal only if {words} after give what is usual: before, other operations have the flags that leave it open"
+    )
+    return replace(
+        found, verdicts=(replace(found.verdicts[0], status=Status.UNKNOWN, reason=reason), *found.verdicts[1:])
+    )
 
 
 def _unclear(found: Comparison, chosen: Op) -> Verdict:

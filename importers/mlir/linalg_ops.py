@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from layoutproof.importers.mlir.arith_ops import EXPRESSIONS
 from layoutproof.importers.mlir.builder import Builder
+from layoutproof.importers.mlir.flags import may_deviate
 from layoutproof.importers.mlir.memref_ops import live
 from layoutproof.importers.mlir.model import AffineExpr, AffineMap, Dim, Num, Op, Operation2, Shaped, Value
 from layoutproof.importers.mlir.placement import WRITES, may_be_same, root
@@ -174,7 +175,7 @@ def _numbers(found: AffineMap) -> list[int]:
 def _map_elements(b: Builder, op: Op) -> None:
     """Each element of the output from those of the inputs at its indices."""
     rank = shaped(op, op.operands[-1]).rank
-    body = _named_body(op)
+    body = _named_body(b, op)
     if body is None:
         region, count = _region(b, op), len(op.block().arguments)
 
@@ -184,13 +185,14 @@ def _map_elements(b: Builder, op: Op) -> None:
     run(b, op, Structure((_identity(rank),) * len(op.operands), rank, body, reads_out=False))
 
 
-def _named_body(op: Op) -> Body | None:
+def _named_body(b: Builder, op: Op) -> Body | None:
     """Of the short form, `{ arith.addf }`: the operation that it names."""
     names = [name for name in op.attributes if name in EXPRESSIONS]
     if op.regions or len(names) != 1:
         return None
     dtype = shaped(op, op.operands[-1]).element.dtype
-    return lambda inputs, _: [EXPRESSIONS[names[0]](op, inputs, dtype)]
+    meaning = may_deviate(b, EXPRESSIONS[names[0]])
+    return lambda inputs, _: [meaning(op, inputs, dtype)]
 
 
 def _reduce(b: Builder, op: Op) -> None:
@@ -199,7 +201,7 @@ def _reduce(b: Builder, op: Op) -> None:
     rank, gone = shaped(op, inputs[0]).rank, [int(axis) for axis in op.attribute("dimensions")]
     kept = AffineMap(rank, 0, tuple(Dim(axis) for axis in range(rank) if axis not in gone))
     maps = (*(_identity(rank) for _ in inputs), *(kept for _ in outputs))
-    named = _named_body(op)
+    named = _named_body(b, op)
     # The operation that the short form names takes what is there first.
     body = _region(b, op) if named is None else lambda i, o: named([*o, *i], [])
     run(b, op, Structure(maps, rank, body, reads_out=True))

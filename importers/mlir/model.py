@@ -33,7 +33,7 @@ INDEX = Scalar(INT64, index=True)
 @dataclass(frozen=True, slots=True)
 class Shaped:
     """A memref, tensor or vector type. An extent None is dynamic. `layout` is that of a memref, None for row-major;
-    `inner` the shape of its elements where they are vectors.
+    `inner` the shape of its elements where they are vectors, and `space` the memory space, if it is not the usual one.
     """
 
     kind: str
@@ -41,6 +41,7 @@ class Shaped:
     element: Scalar
     layout: AffineMap | Strided | None = None
     inner: tuple[int, ...] = ()
+    space: str | None = None
 
     @property
     def rank(self) -> int:

@@ -7,9 +7,14 @@ variable. So a read is neither dropped nor delayed past a branch: a fault of the
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from layoutproof.importers.mlir.model import Op, Shaped, Value
+from layoutproof.importers.mlir.model import Op, Scalar, Shaped, Value
+from layoutproof.ir.buffer import BufferLoad
+from layoutproof.ir.expr import Expr, IntImm, Var
+from layoutproof.ir.interp.analysis import is_index_like
+from layoutproof.ir.interval import Interval, interval_of
+from layoutproof.ir.visit import walk
 
 # The memory of the result is that of the first operand.
 VIEWS = frozenset((
@@ -197,3 +202,25 @@ def _end(op: Op, value: Value, expressions: Collection[str]) -> int | None:
             return None
         last = end if last is None else max(last, end)
     return last
+
+
+def needs_memory(op: Op, kind: Scalar, args: Sequence[Expr], expr: Expr, ranges: Mapping[Var, Interval]) -> bool:
+    """Whether operands have to be stored before an operation on numbers, or on each lane, so that integers wrap.
+
+    An integer expression over variables alone is taken for index arithmetic, which must fit its type; and so is all of
+    an index, also what it has of data.
+    """
+    if kind.index:
+        own = [arg for arg, value in zip(args, op.operands, strict=True) if not _is_of_indices(value)]
+        return any(not isinstance(arg, BufferLoad | IntImm) for arg in own)
+    whole = [*args, *([expr] if kind.dtype.is_integer else [])]
+    parts = [part for each in whole if is_index_like(each) for part in walk(each)]
+    return any(
+        isinstance(part, Expr) and not interval_of(part, ranges).fits(part.dtype) and not isinstance(part, Var)
+        for part in parts
+    )
+
+
+def _is_of_indices(value: Value) -> bool:
+    kind = value.type.element if isinstance(value.type, Shaped) else value.type
+    return kind.index

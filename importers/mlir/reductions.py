@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from layoutproof.importers.mlir.arith_ops import EXPRESSIONS
 from layoutproof.importers.mlir.builder import Builder, Overflow, load_cell
-from layoutproof.importers.mlir.flags import OVERFLOW, flags_of
+from layoutproof.importers.mlir.flags import OVERFLOW, flags_of, may_deviate
 from layoutproof.importers.mlir.loops import Bounds, trip_count
 from layoutproof.importers.mlir.model import INDEX, Block, Items, Op, Scalar, Value, add, greatest, mul
 from layoutproof.importers.mlir.values import ZERO, number
@@ -153,7 +153,7 @@ def _combine(b: Builder, op: Op, found: Reduction, kept: Buffer, counts: Sequenc
     shape = Op(found.operation, Items(), Items([found.result]), {}, (), op.span)
 
     def one(at: Sequence[Expr]) -> None:
-        value = EXPRESSIONS[found.operation](
+        value = may_deviate(b, EXPRESSIONS[found.operation])(
             shape, [load_cell(cell, op.span), BufferLoad(kept, tuple(at), span=op.span)], kind.dtype
         )
         b.store(cell, (ZERO,), value, op.span)

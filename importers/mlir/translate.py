@@ -17,6 +17,7 @@ from layoutproof.importers.mlir import (
 )
 from layoutproof.importers.mlir.arith_ops import of_buffer
 from layoutproof.importers.mlir.builder import MOST, Builder, Overflow, fold
+from layoutproof.importers.mlir.flags import Deviations
 from layoutproof.importers.mlir.model import AffineMap, Op, Scalar, Shaped, Value
 from layoutproof.importers.mlir.placement import VIEWS, dead_operations, root
 from layoutproof.importers.mlir.values import Vector, View, number
@@ -63,7 +64,8 @@ class Options:
     """How a function is read. `may_alias`: memref arguments may overlap; `private`: the numbers of memref arguments
     whose contents callers do not see afterwards; `observe_return`: that the function returns is seen, as one more
     parameter that is stored to; `fill`: new memory holds arbitrary values, so that reading it is no fault;
-    `no_overflow`: what `nsw` and `nuw` mean.
+    `no_overflow`: what `nsw` and `nuw` mean; `deviations`: operations that may give other floats than is usual, each
+    with a type, or those of them with flags, if `only_flagged`.
     """
 
     may_alias: bool = False
@@ -71,10 +73,17 @@ class Options:
     observe_return: bool = False
     fill: bool = False
     no_overflow: Overflow = Overflow.WRAPS
+    deviations: Deviations = ()
+    only_flagged: bool = False
 
 
 def functions_of(module: Op) -> list[Op]:
-    """The functions of a module. Raises LayoutproofError for anything else in it."""
+    """The functions of a module. Raises LayoutproofError for anything else in it, and where it says how wide
+    indices are or how memory is laid out.
+    """
+    stated = next((name for name in module.attributes if name.startswith("dlti.")), None)
+    if stated is not None:
+        raise module.fail(f"the attribute {stated} is not translated")
     found = []
     for op in module.block().ops:
         if op.name == "func.func":
@@ -117,6 +126,10 @@ class _Translation:
         for position, argument in enumerate(block.arguments):
             self._argument(position, argument)
         self._assume_sizes()
+        for name, dtype in self.options.deviations:
+            b.deviations[name, dtype] = Var(b.name(f"{name}_{dtype}", "deviation"), dtype)
+        self.params += b.deviations.values()
+        b.only_flagged = self.options.only_flagged
         end = b.block(block)
         if end.name != "func.return":
             raise end.fail("a function ends with func.return")

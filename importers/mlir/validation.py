@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from layoutproof.importers.mlir import codes
 from layoutproof.importers.mlir.builder import Overflow
-from layoutproof.importers.mlir.flags import Flags, loosened, must_not_overflow
-from layoutproof.importers.mlir.model import Op, Shaped
+from layoutproof.importers.mlir.flags import Flags, deviations, left_open, loosened, must_not_overflow
+from layoutproof.importers.mlir.model import Op, Shaped, Strided, Type, Value
 from layoutproof.importers.mlir.translate import Function, Options, find_functions, read_module, translate
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.primfunc import PrimFunc
@@ -29,7 +29,8 @@ from layoutproof.verify.verdict.verdict import Status, Verdict
 @dataclass(frozen=True)
 class Pair:
     """Two functions ready to be compared: `layouts` says how arguments of the first are stored in the second, `where`
-    what holds of sizes in every run of the first without a fault.
+    what holds of sizes in every run of the first without a fault. `again` translates both, with the operations of these
+    names deviating, or only those with flags.
     """
 
     before: Function
@@ -38,6 +39,7 @@ class Pair:
     where: str | None
     flags: Flags
     new_flags: Flags
+    again: Callable[[Collection[str], bool], tuple[PrimFunc, PrimFunc]]
 
     def compared(
         self,
@@ -52,7 +54,16 @@ class Pair:
         known = " and ".join(terms) if terms else None
         old, new = self.before.program, self.after.program
         found = compare(old, new, layouts=maps, pads=pads, match=match, where=known)
-        return loosened(_defined(found, self.before.fresh), self.flags, self.new_flags)
+        found = loosened(_defined(found, self.before.fresh), self.flags, self.new_flags)
+        names = self.new_flags.deviating(found.strictness) if found.status is Status.PROVED else frozenset[str]()
+        if not names:
+            return found
+        for only_flagged in (True, False):
+            old, new = self.again(names, only_flagged)
+            deviating = compare(old, new, layouts=maps, pads=pads, match=match, where=known)
+            if deviating.status is Status.PROVED:
+                return found
+        return left_open(found, names)
 
 
 def _defined(found: Comparison, fresh: frozenset[str]) -> Comparison:
@@ -85,6 +96,7 @@ def paired(before: Op, after: Op, may_alias: bool = False) -> Pair:
     if len(first) != len(second):
         message = f"{len(first)} arguments before, {len(second)} after"
         raise error(codes.MLIR_OPERATION, f"{after.attribute('sym_name')}: {message}", after.span)
+    _check_types(before, after)
     private = frozenset(
         k
         for k, (one, other) in enumerate(zip(first, second, strict=True))
@@ -97,12 +109,72 @@ def paired(before: Op, after: Op, may_alias: bool = False) -> Pair:
     flags, new_flags = Flags.of(before), Flags.of(after)
     obliged = must_not_overflow(flags, new_flags)
     here, there = (Overflow.OF_STORED, Overflow.FAULT) if obliged else (Overflow.WRAPS, Overflow.WRAPS)
-    old = translate(before, replace(options, no_overflow=here))
-    new = translate(after, replace(options, private=private, no_overflow=there))
+    old_options = replace(options, no_overflow=here)
+    new_options = replace(options, private=private, no_overflow=there)
+    old, new = translate(before, old_options), translate(after, new_options)
+
+    def again(names: Collection[str], only_flagged: bool) -> tuple[PrimFunc, PrimFunc]:
+        moved = deviations((before, after), names)
+        first = replace(old_options, deviations=moved, only_flagged=only_flagged)
+        second = replace(new_options, deviations=moved, only_flagged=only_flagged)
+        return translate(before, first).program, translate(after, second).program
+
     names = {one.name: other.name for one, other in zip(old.program.buffers, new.program.buffers, strict=False)}
     layouts = {name: layout.lambda_text() for name, layout in old.layouts.items() if names.get(name) not in new.layouts}
     condition = valid_sizes(old.program)
-    return Pair(old, new, layouts, None if condition is None else expr_text(condition, Style.PLAIN), flags, new_flags)
+    where = None if condition is None else expr_text(condition, Style.PLAIN)
+    return Pair(old, new, layouts, where, flags, new_flags, again)
+
+
+def _check_types(before: Op, after: Op) -> None:
+    """Refuse functions that callers cannot call with the same values: their shapes are for `compare` to judge, and a
+    layout map of an argument that the function after does not have is one to compare through.
+    """
+    for what in ("argument", "result"):
+        first, second = ([value.type for value in _passed(function, what)] for function in (before, after))
+        for k, (one, other) in enumerate(zip(first, second, strict=False)):
+            is_through = what == "argument" and isinstance(one, Shaped) and not isinstance(one.layout, Strided | None)
+            differ = _difference(one, other, through_map=is_through)
+            if differ is not None:
+                raise after.fail(f"{what} {k}: {differ} is not that of the function before")
+
+
+def _passed(function: Op, what: str) -> Sequence[Value]:
+    block = function.block()
+    return block.arguments if what == "argument" else block.ops[-1].operands
+
+
+def _difference(before: Type, after: Type, *, through_map: bool) -> str | None:
+    """What of a type a caller of the function before would miss, in a word; None where there is nothing."""
+    if not (isinstance(before, Shaped) and isinstance(after, Shaped)):
+        return None if before == after else "its type"
+    if before.kind != after.kind:
+        return None if (before.kind, after.kind) == ("tensor", "memref") else "its kind of type"
+    if before.inner != after.inner:
+        return "the type of its elements"
+    if before.space != after.space:
+        return "its memory space"
+    same = before.layout == after.layout or (through_map and after.layout is None)
+    return None if same or _is_more_general(after, before) else "its layout"
+
+
+def _is_more_general(after: Shaped, before: Shaped) -> bool:
+    """Whether each stride and the offset is left open, or the one that it was."""
+    new, old = _strides(after), _strides(before)
+    if new is None or old is None or len(new.strides) != len(old.strides):
+        return False
+    pairs = zip((*new.strides, new.offset), (*old.strides, old.offset), strict=True)
+    return all(one is None or one == other for one, other in pairs)
+
+
+def _strides(kind: Shaped) -> Strided | None:
+    """The strides of a layout, those of row-major memory if there is none; None for a map."""
+    if kind.layout is not None:
+        return kind.layout if isinstance(kind.layout, Strided) else None
+    found: list[int | None] = [1] * min(kind.rank, 1)
+    for extent in reversed(kind.shape[1:]):
+        found.insert(0, None if extent is None or found[0] is None else found[0] * extent)
+    return Strided(tuple(found), 0)
 
 
 def _reads_fresh_memory(program: PrimFunc) -> bool:

@@ -9,8 +9,9 @@ from layoutproof.importers.mlir.model import add, floordiv, floormod, mul, sub
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.diagnostic import Span
 from layoutproof.ir.dtype import INT64
-from layoutproof.ir.expr import Cast, Expr, IfThenElseExpr, IntImm, const, logical_and
+from layoutproof.ir.expr import Binary, Cast, Expr, IfThenElseExpr, IntImm, const, logical_and
 from layoutproof.ir.operators import BinaryOp
+from layoutproof.ir.visit import walk
 
 Indices = Sequence[Expr]
 ZERO = const(0, INT64)
@@ -145,3 +146,16 @@ def divides(op: BinaryOp, divisor: Expr) -> bool:
     if known is None:
         return False
     return 0 <= known < divisor.dtype.bits if op in (BinaryOp.SHL, BinaryOp.SHR) else known > 0
+
+
+_TRAPS = (BinaryOp.FLOORDIV, BinaryOp.FLOORMOD, BinaryOp.TRUNCDIV, BinaryOp.TRUNCMOD, BinaryOp.SHL, BinaryOp.SHR)
+
+
+def may_trap(expr: Expr) -> bool:
+    """Whether an expression may have no result: a division, a shift, or a float as an integer."""
+    for node in walk(expr):
+        if isinstance(node, Binary) and node.op in _TRAPS and not divides(node.op, node.rhs):
+            return True
+        if isinstance(node, Cast) and node.value.dtype.is_float and node.dtype.is_integer:
+            return True
+    return False

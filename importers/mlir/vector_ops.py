@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from layoutproof.importers.mlir.arith_ops import EXPRESSIONS
 from layoutproof.importers.mlir.builder import Builder, load_cell
+from layoutproof.importers.mlir.flags import may_deviate
 from layoutproof.importers.mlir.memref_ops import bind_vector_read, live
 from layoutproof.importers.mlir.model import AffineMap, Dim, Num, Op, Scalar, Shaped, Value, add
 from layoutproof.importers.mlir.tensor_ops import destination
@@ -219,7 +220,7 @@ def _reduction(b: Builder, op: Op) -> None:
     names = _KINDS.get(str(op.attribute("kind")))
     if names is None or not isinstance(kind, Scalar) or not names[kind.dtype.is_float]:
         raise op.fail("this reduction is not translated")
-    combine = EXPRESSIONS[names[kind.dtype.is_float]]
+    combine = may_deviate(b, EXPRESSIONS[names[kind.dtype.is_float]])
     start = b.expr(op, op.operands[1]) if len(op.operands) > 1 else vector.at([ZERO])
     cell = b.cell(op.results[0].name, kind, op.span)
     b.store(cell, (ZERO,), start, op.span)

@@ -151,7 +151,8 @@ class _Converter:
         """A type of a value. Raises LayoutproofError for others."""
         if isinstance(found, builtin.MemRefType):
             element, inner = self.element(found.element_type)
-            return Shaped("memref", _shape(found), element, self.layout(found.layout), inner)
+            space = None if str(found.memory_space) in _USUAL_SPACE else str(found.memory_space)
+            return Shaped("memref", _shape(found), element, self.layout(found.layout), inner, space)
         if isinstance(found, builtin.TensorType):
             if not isinstance(found.encoding, builtin.NoneAttr):
                 raise self.unknown(found)
@@ -199,6 +200,8 @@ class _Converter:
                 return convert(self, found)
         return str(found)
 
+
+_USUAL_SPACE = (str(builtin.NoneAttr()), "0 : i64", "0 : index", "0 : i32")
 
 _DTYPES = {
     "i1": BOOL,

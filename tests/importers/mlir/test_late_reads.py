@@ -122,3 +122,43 @@ def test_what_is_read_in_vain(name: str) -> None:
     before, after = (function(arguments, INDEX + text) for text in UNUSED[name])
     assert compared(before, before).status.value == "proved"
     assert compared(before, after).status.value == "refuted"
+
+
+CHOSEN = """
+%q = vector.create_mask %k : vector<4xi1>
+%z = arith.constant 0.0 : f32
+%c0 = arith.constant 0 : index
+%o = arith.constant dense<7> : vector<4xi32>
+READ
+%i = "arith.fptosi"(%x) : (vector<4xf32>) -> vector<4xi32>
+%r = "arith.select"(%q, %i, %o) : (vector<4xi1>, vector<4xi32>, vector<4xi32>) -> vector<4xi32>
+vector.store %r, %m[%c0] : memref<4xi32>, vector<4xi32>
+"""
+ALL_LANES = "%x = vector.load %a[%c0] : memref<?xf32>, vector<4xf32>"
+SOME_LANES = "%x = vector.transfer_read %a[%c0], %z, %q {in_bounds = [true]} : memref<?xf32>, vector<4xf32>"
+
+
+def test_lanes_that_are_not_chosen_are_read() -> None:
+    """A lane outside of memory is undefined also where another value is chosen; what a mask leaves out is not read."""
+    some, every = (
+        function("%m: memref<4xi32>, %a: memref<?xf32>, %k: index", CHOSEN.replace("READ", each))
+        for each in (SOME_LANES, ALL_LANES)
+    )
+    assert compared(some, every).status.value == "refuted"
+    assert compared(every, some).status.value == "proved"
+
+
+def test_the_other_value_of_a_choice_is_read() -> None:
+    """Where one may be undefined, and so is evaluated only if it is chosen, the other one is read all the same."""
+    body = """
+    %p = arith.cmpi slt, %k, %k : index
+    {}
+    %x = arith.fptosi %f : f32 to i32
+    %r = arith.select %p, %y, %x : i32
+    affine.store %r, %m[0] : memref<4xi32>
+    """
+    before, after = (
+        function("%m: memref<4xi32>, %k: index, %f: f32", body.format(each))
+        for each in ("%y = arith.constant 7 : i32", "%y = memref.load %m[%k] : memref<4xi32>")
+    )
+    assert compared(before, after).status.value == "refuted"

@@ -337,3 +337,24 @@ def test_not_counting(test: str, advance: str) -> None:
     """Other while loops are refused."""
     with pytest.raises(LayoutproofError, match="does not count up"):
         compared(each(COPY), function(A, WHILE.format(test, advance)))
+
+
+LANES_THAT_WRAP = """
+%v = vector.broadcast %k : index to vector<4xindex>
+%h = arith.constant dense<2000000000> : vector<4xi32>
+%i = "arith.index_cast"(%v) : (vector<4xindex>) -> vector<4xi32>
+%s = arith.addi %i, %h : vector<4xi32>
+%q = "arith.cmpi"(%s, %i) {predicate = 4 : i64} : (vector<4xi32>, vector<4xi32>) -> vector<4xi1>
+%r = "arith.extui"(%q) : (vector<4xi1>) -> vector<4xi64>
+vector.store %r, %m[%c] : memref<4xi64>, vector<4xi64>
+"""
+
+
+def test_lanes_of_integers_wrap() -> None:
+    """As numbers do, also where they are made of indices, whose arithmetic does not: a sum may be less than a part."""
+    zero = "%c = arith.constant 0 : index\n"
+    ones = zero + "%r = arith.constant dense<1> : vector<4xi64>\nvector.store %r, %m[%c] : memref<4xi64>, vector<4xi64>"
+    arguments = "%m: memref<4xi64>, %k: index"
+    before = function(arguments, zero + LANES_THAT_WRAP)
+    assert compared(before, function(arguments, ones)).status.value != "proved"
+    assert compared(before, before).status.value == "proved"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from tests.importers.mlir.programs import function
+from tests.importers.mlir.programs import compared, function
 from tests.shares import one_in
 
 from layoutproof.importers.mlir import read_functions
@@ -166,3 +166,49 @@ def test_flags() -> None:
     assert _flags(nothing, ("VALUE", "%e overflow<nsw>")) == "proved"
     assert _flags(("VALUE", "%b"), ("VALUE", "%b overflow<nsw>")) == "unknown"
     assert _flags(("VALUE", "%b overflow<nsw>"), ("VALUE", "%b")) == "proved"
+
+
+@one_in(4)
+@pytest.mark.parametrize(
+    ("before", "after", "status"),
+    [
+        ("arith.mulf %x, %two", "arith.addf %x, %x fastmath<nnan>", "unknown"),
+        ("arith.mulf %x, %two", "arith.addf %x, %x", "proved"),
+        ("arith.addf %x, %x fastmath<nnan,ninf>", "arith.addf %x, %x fastmath<nnan>", "proved"),
+        ("arith.addf %x, %y fastmath<nnan>", "arith.addf %y, %x fastmath<nnan>", "proved"),
+        ("arith.constant 0.0", "arith.maxnumf %zero, %minus_zero", "unknown"),
+        ("arith.maxnumf %x, %y", "arith.maxnumf %y, %x", "proved"),
+    ],
+)
+def test_an_operation_with_flags_does_what_one_did_before(before: str, after: str, status: str) -> None:
+    """That all operations of a name have a flag before is not enough: what one computes after was computed by these."""
+    body = """
+    %two = arith.constant 2.0 : f32
+    %zero = arith.constant 0.0 : f32
+    %minus_zero = arith.constant -0.0 : f32
+    %x = affine.load %m[0] : memref<8xf32>
+    %y = affine.load %m[1] : memref<8xf32>
+    %u = arith.addf %y, %y fastmath<nnan> : f32
+    affine.store %u, %m[2] : memref<8xf32>
+    %v = arith.maxnumf %y, %two : f32
+    affine.store %v, %m[3] : memref<8xf32>
+    %z = VALUE : f32
+    affine.store %z, %m[4] : memref<8xf32>
+    """
+    old, new = (function(M, body.replace("VALUE", each)) for each in (before, after))
+    assert compared(old, new).status.value == status
+
+
+def test_a_sum_of_lanes_without_an_accumulator_may_give_either_zero() -> None:
+    """LLVM starts with 0.0, and takes the only lane of one for its sum: of -0.0 the sign of the sum is open."""
+    lanes = "%x = vector.load %m[%n] : memref<8xf32>, vector<2xf32>\n"
+    reduced = lanes + "%s = vector.reduction <add>, %x : vector<2xf32> into f32\n"
+    added = (
+        lanes + "%a = vector.extract %x[0] : f32 from vector<2xf32>\n"
+        "%b = vector.extract %x[1] : f32 from vector<2xf32>\n%s = arith.addf %a, %b : f32\n"
+    )
+    store = "memref.store %s, %m[%n] : memref<8xf32>"
+    old, new = function(M, reduced + store), function(M, added + store)
+    assert compared(old, old).status.value == "proved"
+    assert compared(old, new).status.value == "proved"
+    assert compared(new, old).status.value == "unknown"
