@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any
 
+from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.dtype import INT32
 from layoutproof.ir.expr import TRUE, Binary, Expr, IntImm, Var
 from layoutproof.ir.index_map import IndexMap
@@ -62,11 +63,9 @@ def prove_injective(
         parts = make_parts(problem, physical_box(problem, "digits", None))
         nothing = vacuous(problem, start)
         verdict = nothing if nothing is not None else joined(problem, [decide(part) for part in parts], start)
-    if verdict.status is Status.PROVED and negative:
-        (signed,), extents, condition = with_signs([index_map], coerce_shape(shape), where, negative)
-        if prove_injective(signed, extents, condition).status is not Status.PROVED:
-            reason = f"not proved where {' or '.join(sorted(negative))} is negative"
-            return Verdict(Status.UNKNOWN, verdict.claim, verdict.engine, reason=reason, seconds=perf_counter() - start)
+    if verdict.status is Status.PROVED and negative and not _holds_with_signs(index_map, shape, where, negative):
+        reason = f"not proved where {' or '.join(sorted(negative))} is negative"
+        return Verdict(Status.UNKNOWN, verdict.claim, verdict.engine, reason=reason, seconds=perf_counter() - start)
     if verdict.status is not Status.PROVED or not gathered.is_recording:
         return verdict
     problem = make_problem(index_map, shape, where)
@@ -75,6 +74,15 @@ def prove_injective(
     return replace(
         verdict, evidence=(OneToOne(given.inputs, problem.shape, given.outputs, problem.where, verdict.engine),)
     )
+
+
+def _holds_with_signs(index_map: IndexMap, shape: Shape, where: Expr | None, negative: Collection[str]) -> bool:
+    """Whether a map that is one-to-one where all names are at least 0 is proved to be so where some are negative."""
+    (signed,), extents, condition = with_signs([index_map], coerce_shape(shape), where, negative)
+    try:
+        return prove_injective(signed, extents, condition).status is Status.PROVED
+    except LayoutproofError:
+        return False  # it goes below 0, or traps, at sizes that may not occur
 
 
 def is_onto(index_map: IndexMap, shape: Shape, box: Shape) -> bool:
