@@ -214,7 +214,8 @@ def _prove_cell_maps(rewrite: Rewrite, old: Facts, new: Facts, where: Expr | Non
             claim = Claim(ClaimKind.OTHER, f"cells of {cells.old_data}", about=("cells", cells.old_data))
             yield unknown(claim, STRUCTURE, f"the witness names memory `{missing}`, which does not exist", watch)
             continue
-        yield prove_injective(cells.cells, before.shape, where, old.gathered)
+        negative = old.negative_names(before.shape, where, cells.cells)
+        yield prove_injective(cells.cells, before.shape, where, old.gathered, negative)
         yield _prove_inside(old, cells, before, after)
 
 
@@ -298,7 +299,8 @@ def _prove_parameters_kept(rewrite: Rewrite, old: Facts, where: Expr | None) -> 
             return unknown(claim, STRUCTURE, reason, watch)
         if not declared:
             stays = IndexMap(cells.cells.inputs, cells.cells.inputs)
-            verdict = prove_equal_maps(cells.cells, stays, before.shape, where)
+            negative = old.negative_names(before.shape, where, cells.cells)
+            verdict = prove_equal_maps(cells.cells, stays, before.shape, where, negative)
             if verdict.status is not Status.PROVED:
                 reason = f"the cells of {before.name} move, and no layout change is declared"
                 return unknown(claim, verdict.engine, reason, watch)
@@ -404,7 +406,8 @@ def _change_recorded(
     composed = IndexMap(cells.cells.inputs, tuple(outputs))
     if composed.outputs == cells.cells.outputs:
         return Proved()
-    if prove_equal_maps(composed, cells.cells, before.shape, where).status is Status.PROVED:
+    negative = Facts.of(rewrite.old, where).negative_names(before.shape, where, composed, cells.cells)
+    if prove_equal_maps(composed, cells.cells, before.shape, where, negative).status is Status.PROVED:
         return Proved()
     return Open(f"the record of {before.name} states another map than the witness")
 

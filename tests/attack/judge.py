@@ -47,6 +47,7 @@ MODES = (
     "index",
 )
 EXTENTS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 0)
+SCALARS = (*EXTENTS, -1, -3, -6)  # of which no extent of a parameter is one
 LIMIT = 2_000_000
 
 
@@ -188,8 +189,9 @@ def sizes_of(func: PrimFunc) -> list[Var]:
 
 def _symbols(func: PrimFunc, rng: Random, where: Expr | None) -> dict[str, int]:
     names = [v.name for v in sizes_of(func)]
+    extents = {extent.name for buffer in func.buffers for extent in buffer.shape if isinstance(extent, Var)}
     for _ in range(60):
-        symbols = {name: rng.choice(EXTENTS) for name in names}
+        symbols = {name: rng.choice(EXTENTS if name in extents else SCALARS) for name in names}
         if where is None or evaluate(where, symbols):
             return symbols
     raise _NotValid

@@ -14,11 +14,13 @@ from typing import Any
 
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Expr, Var, const
+from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.interval import Interval, interval_of, of_type
 from layoutproof.ir.layout_record import layout_records
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.semantics import Trap
-from layoutproof.ir.visit import substitute
+from layoutproof.ir.stmt import ForKind
+from layoutproof.ir.visit import free_variables, substitute
 from layoutproof.verify.isl.encode import try_constant
 from layoutproof.verify.isl.instance_search import Model
 from layoutproof.verify.isl.space import DEFAULT_OPERATIONS
@@ -102,6 +104,28 @@ class Facts:
         if ranges is None:
             ranges = self._domain_ranges[key] = domain_ranges(domain, self.ranges)
         return interval_of(expr, ranges)
+
+    def negative_names(self, shape: Sequence[Expr], where: Expr | None, *maps: IndexMap) -> frozenset[str]:
+        """The names in a question about index maps that may be negative where the box of this shape has a cell.
+
+        The engines for index maps take all names but the indices to be at least 0, as sizes that callers pass are; a
+        scalar parameter that only a temporary's shape has may not be.
+        """
+        inside = IterationDomain(
+            tuple(
+                Dim(Var(f"cell{axis}'", e.dtype), const(0, e.dtype), e, ForKind.SERIAL) for axis, e in enumerate(shape)
+            )
+        )
+        symbols = {v.name: v for v in self.program.symbols}
+        asked = (*shape, *(() if where is None else (where,)))
+        names = {v.name for e in asked for v in free_variables(e)}
+        names |= {v.name for m in maps for o in m.outputs for v in free_variables(o) if v not in m.inputs}
+        return frozenset(
+            name for name in sorted(names) if name not in symbols or self._is_below_0(symbols[name], inside)
+        )
+
+    def _is_below_0(self, symbol: Var, domain: IterationDomain) -> bool:
+        return self.ranges[symbol].low < 0 and not self.search(domain, below(symbol, 0)).is_empty
 
     def search(self, domain: IterationDomain, *conditions: Expr) -> Search:
         """An instance of the iteration domain where every condition holds."""

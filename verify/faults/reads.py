@@ -34,6 +34,7 @@ from layoutproof.verify.faults.facts import (
 )
 from layoutproof.verify.faults.races import pairs_before
 from layoutproof.verify.maps.injective import is_into, is_onto
+from layoutproof.verify.maps.symbolic_shapes import with_signs
 from layoutproof.verify.program.instances import Access, AccessKind, Dim, IterationDomain
 from layoutproof.verify.program.questions import Cover, Search, at_least, below, nothing, same
 from layoutproof.verify.smt.index_arithmetic import search_instances
@@ -63,7 +64,7 @@ def find_forbidden(facts: Facts, domain: IterationDomain, cell: Sequence[Expr], 
     engine = STRUCTURE
     for number, inside, conditions, cover in _steps(facts, domain, cell, record, Cell.PAD_FORBIDDEN):
         found = facts.model.uncovered(inside, [cover], *conditions)
-        if not found.is_empty and not _is_certain(found) and _is_onto(record, number):
+        if not found.is_empty and not _is_certain(found) and _is_onto(facts, record, number):
             found = nothing(STRUCTURE)
         if not found.is_empty:
             return found
@@ -78,11 +79,12 @@ def _is_certain(found: Search) -> bool:
     return found.point is not None and found.exact
 
 
-def _is_onto(record: LayoutRecord, number: int) -> bool:
+def _is_onto(facts: Facts, record: LayoutRecord, number: int) -> bool:
     """Whether a step's map certainly reaches every cell of its box (a swizzle, say): no padding."""
     step = record.steps[number]
     before = record.steps[number - 1].shape if number > 0 else record.logical_shape
-    return _reaches_all(step.index_map, before, step.shape)
+    negative = facts.negative_names(_shape(step.shape, facts.program.symbols), None, step.index_map)
+    return _reaches_all(step.index_map, before, step.shape, negative)
 
 
 def no_layout(facts: Facts, records: Iterable[tuple[str, LayoutRecord]]) -> Open | None:
@@ -96,7 +98,8 @@ def no_layout(facts: Facts, records: Iterable[tuple[str, LayoutRecord]]) -> Open
         boxes = [_shape(shape, facts.program.symbols) for shape in shapes]
         several = zip(record.steps, pairwise(boxes), strict=True) if len(record.steps) > 1 else ()
         for step, (before, after) in several:
-            if not _is_one_to_one(step.index_map, before, after, facts.assumed):
+            negative = facts.negative_names(before, None, step.index_map)
+            if not _is_one_to_one(step.index_map, before, after, facts.assumed, negative):
                 why = f"`{step.map_text}` is not proved to be one-to-one into its box"
                 return Open(f"the record of {name} is no layout: {why}")
     return None
@@ -104,14 +107,19 @@ def no_layout(facts: Facts, records: Iterable[tuple[str, LayoutRecord]]) -> Open
 
 @lru_cache(maxsize=256)
 def _is_one_to_one(
-    index_map: IndexMap, shape: tuple[Expr, ...], box: tuple[Expr, ...], assumed: tuple[Expr, ...]
+    index_map: IndexMap,
+    shape: tuple[Expr, ...],
+    box: tuple[Expr, ...],
+    assumed: tuple[Expr, ...],
+    negative: frozenset[str],
 ) -> bool:
     if not _speaks_of_extents(index_map, shape):
         return False
     symbols = {v.name for extent in shape for v in free_variables(extent)}
     told = [c for c in assumed if {v.name for v in free_variables(c)} <= symbols]
+    (asked,), extents, where = with_signs([index_map], (*shape, *box), logical_and(*told) if told else None, negative)
     try:
-        return is_into(index_map, shape, box, logical_and(*told) if told else None)
+        return is_into(asked, extents[: len(shape)], extents[len(shape) :], where)
     except LayoutproofError:
         return False
 
@@ -123,11 +131,12 @@ def _speaks_of_extents(index_map: IndexMap, shape: tuple[Expr, ...]) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _reaches_all(index_map: IndexMap, shape: tuple[Expr, ...], box: tuple[Expr, ...]) -> bool:
+def _reaches_all(index_map: IndexMap, shape: tuple[Expr, ...], box: tuple[Expr, ...], negative: frozenset[str]) -> bool:
     if not _speaks_of_extents(index_map, shape):
         return False
+    (asked,), extents, _ = with_signs([index_map], (*shape, *box), None, negative)
     try:
-        return is_onto(index_map, shape, box)
+        return is_onto(asked, extents[: len(shape)], extents[len(shape) :])
     except LayoutproofError:
         # What is wrong with the record is said where records are checked.
         return False

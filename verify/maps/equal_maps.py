@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from math import prod
 from time import perf_counter
 from typing import Any
@@ -19,21 +19,26 @@ from layoutproof.verify.maps.bits import read_linear
 from layoutproof.verify.maps.box import check_traps
 from layoutproof.verify.maps.examples import at_instance, instances
 from layoutproof.verify.maps.problem import Problem, Shape, check_rank, coerce_shape, make_problem
-from layoutproof.verify.maps.symbolic_shapes import outputs_are_equal_by_z3
+from layoutproof.verify.maps.symbolic_shapes import outputs_are_equal_by_z3, with_signs
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
 
 OPERATIONS = 300_000
 EQUAL_RLIMIT = 4_000_000
 
 
-def prove_equal_maps(first: IndexMap, second: IndexMap, shape: Shape, where: Expr | None = None) -> Verdict:
+def prove_equal_maps(
+    first: IndexMap, second: IndexMap, shape: Shape, where: Expr | None = None, negative: Collection[str] = ()
+) -> Verdict:
     """Whether two maps take every logical index of a shape to the same cell, separators aside.
 
-    Refuted with `{"index", "first", "second"}`, and the symbols' values. Raises LayoutproofError for bad input.
+    Names are at least 0, but for those that may be `negative`. Refuted with `{"index", "first", "second"}`, and the
+    symbols' values. Raises LayoutproofError for bad input.
     """
     start = perf_counter()
-    extents = coerce_shape(shape)
-    joined = _joined(first, second, extents, where)
+    extents: Sequence[Expr] = coerce_shape(shape)
+    if negative:
+        (first, second), extents, where = with_signs([first, second], extents, where, negative)
+    joined = _joined(first, second, tuple(extents), where)
     rank = joined.given.rank // 2
     text = f"both maps take every logical index of {joined.domain_text()} to the same cell"
     claim = Claim(ClaimKind.OTHER, text, about=("equal-maps", joined.domain_text()))

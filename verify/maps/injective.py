@@ -7,11 +7,12 @@ integer is the sum of its digits times their weights, so such a map is injective
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any
 
+from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.dtype import INT32
 from layoutproof.ir.expr import TRUE, Binary, Expr, IntImm, Var
 from layoutproof.ir.index_map import IndexMap
@@ -26,12 +27,13 @@ from layoutproof.verify.maps.problem import (
     Problem,
     Reading,
     Shape,
+    coerce_shape,
     components,
     make_problem,
     read_problem,
     with_forms,
 )
-from layoutproof.verify.maps.symbolic_shapes import condition_is_satisfiable
+from layoutproof.verify.maps.symbolic_shapes import condition_is_satisfiable, with_signs
 from layoutproof.verify.program.evidence import UNRECORDED, Gathered, OneToOne
 from layoutproof.verify.program.questions import Because
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
@@ -41,9 +43,16 @@ Digit = tuple[str, int, int, int]  # of `(name + offset) // weight % modulus`; a
 
 
 def prove_injective(
-    index_map: IndexMap, shape: Shape, where: Expr | None = None, gathered: Gathered = UNRECORDED
+    index_map: IndexMap,
+    shape: Shape,
+    where: Expr | None = None,
+    gathered: Gathered = UNRECORDED,
+    negative: Collection[str] = (),
 ) -> Verdict:
-    """Whether no two logical indices share a cell. Raises LayoutproofError for a map that goes below zero or traps."""
+    """Whether no two logical indices share a cell. Names are at least 0, but for those that may be `negative`.
+
+    Raises LayoutproofError for a map that goes below zero or traps.
+    """
     start = perf_counter()
     reading = read_problem(index_map, shape, where)
     if read_splits(reading) is not None:
@@ -54,6 +63,9 @@ def prove_injective(
         parts = make_parts(problem, physical_box(problem, "digits", None))
         nothing = vacuous(problem, start)
         verdict = nothing if nothing is not None else joined(problem, [decide(part) for part in parts], start)
+    if verdict.status is Status.PROVED and negative and not _holds_with_signs(index_map, shape, where, negative):
+        reason = f"not proved where {' or '.join(sorted(negative))} is negative"
+        return Verdict(Status.UNKNOWN, verdict.claim, verdict.engine, reason=reason, seconds=perf_counter() - start)
     if verdict.status is not Status.PROVED or not gathered.is_recording:
         return verdict
     problem = make_problem(index_map, shape, where)
@@ -62,6 +74,15 @@ def prove_injective(
     return replace(
         verdict, evidence=(OneToOne(given.inputs, problem.shape, given.outputs, problem.where, verdict.engine),)
     )
+
+
+def _holds_with_signs(index_map: IndexMap, shape: Shape, where: Expr | None, negative: Collection[str]) -> bool:
+    """Whether a map that is one-to-one where all names are at least 0 is proved to be so where some are negative."""
+    (signed,), extents, condition = with_signs([index_map], coerce_shape(shape), where, negative)
+    try:
+        return prove_injective(signed, extents, condition).status is Status.PROVED
+    except LayoutproofError:
+        return False  # it goes below 0, or traps, at sizes that may not occur
 
 
 def is_onto(index_map: IndexMap, shape: Shape, box: Shape) -> bool:

@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from layoutproof.ir.evaluate import evaluate
-from layoutproof.ir.expr import Expr
+from layoutproof.ir.expr import Expr, Var
+from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.semantics import Trap
+from layoutproof.ir.visit import free_variables, fresh, substitute
 from layoutproof.verify.maps.examples import Instance, instance_at, instances
 from layoutproof.verify.maps.problem import Problem
 from layoutproof.verify.program.questions import Because
 from layoutproof.verify.smt.index_arithmetic import IntEncoder, NotInteger
 from layoutproof.verify.smt.solver import Answer, Query
+
+
+def with_signs(
+    maps: Sequence[IndexMap], shape: Sequence[Expr], where: Expr | None, negative: Collection[str]
+) -> tuple[list[IndexMap], list[Expr], Expr | None]:
+    """A question with the difference of two symbols, each at least 0, in place of each name that may be `negative`."""
+    exprs = [*shape, *(o for m in maps for o in m.outputs), *([] if where is None else [where])]
+    found = {v for e in exprs for v in free_variables(e)}
+    taken = {v.name for v in (*found, *(v for m in maps for v in m.inputs))}
+    values: dict[Var, Expr] = {}
+    for v in found:
+        if v.name in negative:
+            more, less = (Var(fresh(f"{v.name}_{end}", taken), v.dtype) for end in ("more", "less"))
+            values[v] = more - less
+    changed: list[IndexMap] = []
+    for m in maps:
+        outer = {v: value for v, value in values.items() if v not in m.inputs}
+        changed.append(replace(m, outputs=tuple(substitute(o, outer) for o in m.outputs)))
+    return changed, [substitute(e, values) for e in shape], None if where is None else substitute(where, values)
 
 
 @dataclass(slots=True)

@@ -8,9 +8,11 @@ from random import Random
 import pytest
 
 from layoutproof.ir.diagnostic import LayoutproofError
+from layoutproof.ir.expr import Var
 from layoutproof.ir.notations.map_text import parse_index_map
-from layoutproof.verify.maps.check_map import read_question
+from layoutproof.verify.maps.check_map import read_question, read_shape
 from layoutproof.verify.maps.equal_maps import prove_equal_maps
+from layoutproof.verify.maps.injective import prove_injective
 from layoutproof.verify.verdict.verdict import Status, Verdict
 
 
@@ -82,3 +84,23 @@ def _over_bits(draw: Random) -> str:
     """A sum or XOR of digits of the indices, each at a place of its own or over another one."""
     terms = [f"({draw.choice('ij')}//{1 << draw.randint(0, 2)} % 2)*{1 << draw.randint(0, 4)}" for _ in range(3)]
     return draw.choice([" + ", " ^ "]).join(terms) + draw.choice(["", "", " ^ 1"])
+
+
+@pytest.mark.parametrize(
+    ("text", "one_to_one"),
+    [
+        ("lambda i: [i//4, i%4]", True),
+        ("lambda i: [i % (n + 8)]", True),
+        ("lambda i: [select(n < 0, i//2, i)]", False),
+        ("lambda i: [i + n]", False),
+    ],
+)
+def test_a_name_may_be_negative(text: str, one_to_one: bool) -> None:
+    """Of a scalar that is no size both signs are asked for: maps may then be one-to-one, or equal, no longer."""
+    index_map, extents, _ = read_question(text, ("n + 8",))
+    assert prove_injective(index_map, extents).status is Status.PROVED
+    found = prove_injective(index_map, extents, negative={"n"})
+    assert (found.status is Status.PROVED) == one_to_one
+    first, second = (parse_index_map(f"lambda i: [{each}]", symbols=[Var("n")]) for each in ("max(i, n)", "i + n"))
+    same = [prove_equal_maps(first, second, read_shape("1"), negative=names) for names in ((), ("n",))]
+    assert [each.status is Status.PROVED for each in same] == [True, False]
