@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from layoutproof.ir.diagnostic import counted
+from layoutproof.ir.interp.written_out import regions_as_memory
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.lowering.compare.check_witness import Asked, Moved, Trial, layouts_of
-from layoutproof.lowering.compare.comparison import BufferLayout, Furthest
+from layoutproof.lowering.compare.comparison import BufferLayout, Comparison, Furthest
 from layoutproof.lowering.compare.padding_contracts import Choice
 from layoutproof.lowering.compare.stated_layouts import Source
 from layoutproof.lowering.passes.effects import data_written
@@ -80,6 +81,25 @@ def in_steps(verdicts: Sequence[Verdict], around: Sequence[Verdict]) -> tuple[Ve
 def of_the_same(before: PrimFunc, after: PrimFunc) -> Verdict:
     """The verdict on a program that is compared with itself, up to names."""
     return Verdict(Status.PROVED, _claim(before.name, after.name, ()), ENGINE)
+
+
+def within_regions(answer: Comparison, new: PrimFunc) -> Comparison:
+    """The answer, nothing proved where an access of `new` may be outside of the region that a block matched for it:
+    that is an error wherever in the buffer it is, and is not seen once the region is written out. `new` is the program
+    after over the names of the one before.
+    """
+    from layoutproof.verify.faults.bounds import prove_access_in_bounds
+    from layoutproof.verify.faults.facts import Facts
+
+    apart, memories = regions_as_memory(new)
+    facts = Facts.of(apart, answer.where, answer.before)
+    for access in facts.program.accesses if memories else ():
+        verdict = prove_access_in_bounds(facts, access) if access.buffer in memories else None
+        if verdict is not None and verdict.status is not Status.PROVED:
+            why = f"an access may be outside of its matched region, {verdict.claim}: {counterexample_text(verdict)}"
+            first = replace(answer.verdicts[0], status=Status.UNKNOWN, reason=why, strictness=())
+            return replace(answer, verdicts=(first, *answer.verdicts[1:]))
+    return answer
 
 
 def vacuous(asked: Asked, said: Verdict) -> tuple[Verdict, ...]:
