@@ -19,7 +19,7 @@ from layoutproof.ir.interp.written_out import written_out
 from layoutproof.ir.notations.map_text import parse_condition
 from layoutproof.ir.primfunc import APART, MAY_OVERLAP, PrimFunc
 from layoutproof.ir.rewrite import Rewrite, Witness
-from layoutproof.ir.stmt import For, MatchBuffer
+from layoutproof.ir.stmt import Allocate, Block, For, MatchBuffer
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import free_variables, holds_any, nodes_of
 from layoutproof.ir.wellformed import require_wellformed
@@ -142,16 +142,17 @@ def _compared(before: PrimFunc, after: PrimFunc, stated: _Stated, allowed: FastM
         if looped != given and answer.status is Status.UNKNOWN and are_few(given):
             instead = _answer_or_valid_sizes(_asked(*given, stated, allowed))
             answer = answer if instead.status is Status.UNKNOWN else instead
-        answer = _within_regions(question, stated, question.answered(answer))
+        answer = _within_memory(question, stated, question.answered(answer))
     return replace(answer, seconds=perf_counter() - start)
 
 
-def _within_regions(question: kernels.Question, stated: _Stated, answer: Comparison) -> Comparison:
-    """The answer, nothing proved with accesses that may be outside of matched regions."""
-    if answer.status is not Status.PROVED or not holds_any(question.after.body, MatchBuffer):
+def _within_memory(question: kernels.Question, stated: _Stated, answer: Comparison) -> Comparison:
+    """The answer, nothing proved with memory of the program after that may be none."""
+    before, after = question.before, question.after
+    if answer.status is not Status.PROVED or not holds_any(after.body, MatchBuffer, Allocate, Block):
         return answer
-    boxes = boxes_of(question.before, read_layouts(question.before, stated.layouts), answer.where)
-    return answers.within_regions(answer, aligned(question.before, question.after, stated.match, boxes))
+    new = aligned(before, after, stated.match, boxes_of(before, read_layouts(before, stated.layouts), answer.where))
+    return answers.within_memory(answer, before, new)
 
 
 def _the_same(before: object, after: object, where: Expr | str | None, allowed: FastMathSet) -> Comparison | None:

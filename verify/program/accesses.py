@@ -34,6 +34,7 @@ from layoutproof.verify.program.abstraction import Abstraction, Env, Inexpressib
 from layoutproof.verify.program.instances import (
     Access,
     AccessKind,
+    Allocation,
     Arithmetic,
     Binding,
     Dim,
@@ -81,6 +82,7 @@ def _read(function: PrimFunc, where: Expr | None) -> Program:
         frozenset(buffer.data for buffer in collector.allocated),
         (*function.buffers, *collector.allocated),
         _eager(function) if _may_trap_beside(function) else arithmetic,
+        tuple(collector.made),
     )
 
 
@@ -107,6 +109,7 @@ class _Collector:
         self.views: list[tuple[Buffer, Node]] = []
         self.obstacles: list[Obstacle] = []
         self.allocated: list[Buffer] = []
+        self.made: list[Allocation] = []
         self.assumed: list[Expr] = []
         survey = survey_of(function)
         self.symbols = survey.symbols
@@ -204,8 +207,11 @@ class _Collector:
 
     def _new_buffer(self, buffer: Buffer, domain: IterationDomain, env: Env, node: Node) -> None:
         self.allocated.append(buffer)
+        around, extents = domain, list[Expr]()
         for extent in buffer.shape:
-            self._index(extent, domain, env, node)
+            value, around = self._index(extent, around, env, node)
+            extents.append(value)
+        self.made.append(Allocation(buffer, tuple(extents), around, node, self._spot))
 
     @staticmethod
     def _allocating(buffers: tuple[Buffer, ...], domain: IterationDomain) -> IterationDomain:
