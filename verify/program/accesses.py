@@ -29,7 +29,7 @@ from layoutproof.ir.stmt import (
     Stmt,
     body_of,
 )
-from layoutproof.ir.visit import children, holds_any, nodes_of, walk
+from layoutproof.ir.visit import children, free_variables, holds_any, nodes_of, walk
 from layoutproof.verify.program.abstraction import Abstraction, Env, Inexpressible, in_lane, survey_of
 from layoutproof.verify.program.instances import (
     Access,
@@ -239,7 +239,9 @@ class _Collector:
 
     def _assume(self, condition: Expr, domain: IterationDomain, env: Env, stmt: Stmt) -> None:
         always = not (domain.dims or domain.guards or domain.dropped or domain.unknowns)
-        if always and not holds_any(condition, BufferLoad):
+        # The name of a block variable or a let may stand for something else elsewhere.
+        of_symbols = not any(variable in env for variable in free_variables(condition))
+        if always and of_symbols and not holds_any(condition, BufferLoad):
             self.assumed += [g.as_expr for g in conjuncts(condition)]
         before = len(self.accesses)
         # An assumption is not compiled.
