@@ -113,7 +113,7 @@ def _outside_of_regions(answer: Comparison, new: PrimFunc) -> Iterator[Verdict]:
 
 
 def _below_zero(answer: Comparison, before: PrimFunc, new: PrimFunc) -> Iterator[Verdict]:
-    """Here such memory is empty; TVM ends with an error that the program before does not have, unless that allocates
+    """Here such memory is empty; TVM may end with an error that the program before does not have, unless that allocates
     the same.
     """
     from layoutproof.verify.faults.facts import Facts, unknown, values_text, visible
