@@ -244,6 +244,7 @@ PERMISSIVE: Mapping[Clause, Answers] = {
         "checker._prove_assumptions": always(()),
         "flow.simulate.answer_assumption": always(PROVED),
         "lockstep.walk.Walk._assumes_the_same": always(True),
+        "same_program._may_assume": always(True),
         "lockstep.unmatched.Assumptions.added": always(Proved()),
     },
     Clause.PADDING_POSTCONDITION: {

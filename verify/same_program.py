@@ -7,13 +7,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from layoutproof.ir.expr import Expr
+from layoutproof.ir.expr import Expr, Not
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.verify.faults.facts import Facts
 from layoutproof.verify.flow.forwarded import forwarded_rewrite
 from layoutproof.verify.flow.hints import SuspectCell
 from layoutproof.verify.flow.simulate import simulate
 from layoutproof.verify.lockstep.prove import ENGINE, Lockstep, prove_lockstep
+from layoutproof.verify.program.instances import IterationDomain
 from layoutproof.verify.program.traps import is_in_stored_values
 from layoutproof.verify.values.fast_math import IEEE
 from layoutproof.verify.values.prover import ValueProver
@@ -41,8 +42,18 @@ def prove_same_program(rewrite: Rewrite, old: Facts, new: Facts, where: Expr | N
     old.gathered.taken()
     first = old if again.old is rewrite.old else Facts.of(again.old, where, gathered=old.gathered)
     second = new if again.new is rewrite.new else Facts.of(again.new, where, again.old, gathered=new.gathered)
+    if not _may_assume(second, new, first):
+        return found
     other = _as_it_stands(again, first, second, values)
     return other if all(v.status is Status.PROVED for v in other.verdicts) else found
+
+
+def _may_assume(facts: Facts, stated: Facts, old: Facts) -> bool:
+    """Whether what a program assumes of its symbols is `stated` in it, or follows in the old one. With what a load
+    finds in its place, an assumption of the cell is one of symbols, which nobody asks about any more.
+    """
+    more = (each for each in facts.program.assumed if each not in stated.program.assumed)
+    return all(old.search(IterationDomain(), Not(each)).is_empty for each in more)
 
 
 def prove_results(

@@ -101,12 +101,24 @@ def _has_no_effect(expr: Expr) -> bool:
 
 def without_views(func: PrimFunc) -> PrimFunc:
     """The same program without matched regions, if all of them can be written out; else the function itself."""
+    return _written(func, None)
+
+
+def regions_as_memory(func: PrimFunc) -> tuple[PrimFunc, frozenset[Buffer]]:
+    """The program with memory of its own for each matched region, as large as that, and these memories: an access
+    outside of one is an access outside of a region. Without any where regions cannot be written out.
+    """
+    memories: dict[Buffer, Buffer] = {}
+    return _written(func, memories), frozenset(memories.values())
+
+
+def _written(func: PrimFunc, memories: dict[Buffer, Buffer] | None) -> PrimFunc:
     if not holds_any(func.body, MatchBuffer):
         return func
     sizes = (size for buffer in func.buffers for size in (*buffer.shape, *buffer.strides, buffer.elem_offset))
     known = {*func.params, *bound_variables(func.body), *(v for size in sizes for v in free_variables(size))}
     try:
-        body = trampoline(_Writing({}, {}, frozenset(known)).step, func.body)
+        body = trampoline(_Writing({}, {}, frozenset(known), memories).step, func.body)
     except _NotWritten:
         return func
     assert isinstance(body, Stmt)
@@ -120,12 +132,13 @@ class _NotWritten(Exception):
 @dataclass(frozen=True, slots=True)
 class _Writing:
     """`regions` are the boxes that buffers stand for; `values` what their pointers, offsets and strides are, `known`
-    the variables that have a meaning in the function.
+    the variables that have a meaning in the function. `memories`: where regions get memory of their own, that memory.
     """
 
     regions: Mapping[Buffer, BufferRegion]
     values: Mapping[Var, Expr]
     known: frozenset[Var]
+    memories: dict[Buffer, Buffer] | None
 
     def step(self, node: Node) -> Node | Steps[Node, Node]:
         if not isinstance(node, Stmt) or isinstance(node, Block | BufferStore):
@@ -169,13 +182,23 @@ class _Writing:
     def _block(self, node: Block) -> Node:
         regions, values = dict(self.regions), dict(self.values)
         for match in node.match_buffers:
-            source = _Writing(regions, values, self.known).visit(match.source)
+            source = _Writing(regions, values, self.known, self.memories).visit(match.source)
             assert isinstance(source, BufferRegion)
             if any(isinstance(part, BufferLoad) for part in walk(source)):
                 raise _NotWritten  # The region is one, whatever the block stores.
             self._match(match.buffer, source, values)
-            regions[match.buffer] = source
-        return map_children(replace(node, match_buffers=()), _Writing(regions, values, self.known).visit)
+            regions[match.buffer] = source if self.memories is None else self._as_memory(match.buffer, source)
+        made = map_children(replace(node, match_buffers=()), _Writing(regions, values, self.known, self.memories).visit)
+        assert isinstance(made, Block)
+        own = () if self.memories is None else tuple(self.memories[match.buffer] for match in node.match_buffers)
+        return replace(made, alloc_buffers=(*made.alloc_buffers, *own)) if own else made
+
+    def _as_memory(self, buffer: Buffer, source: BufferRegion) -> BufferRegion:
+        assert self.memories is not None
+        shape = tuple(each.extent for each in source.ranges[len(source.ranges) - buffer.rank :])
+        memory = Buffer(buffer.name, buffer.dtype, shape, buffer.data)
+        self.memories[buffer] = memory
+        return BufferRegion(memory, tuple(Range(IntImm(0, each.dtype), each) for each in shape))
 
     def _match(self, buffer: Buffer, source: BufferRegion, values: dict[Var, Expr]) -> None:
         """Give the pointer, the offset, the strides and the sizes of a matched buffer their values.
@@ -188,13 +211,15 @@ class _Writing:
             raise _NotWritten
         strides, offset = _strides(whole), whole.elem_offset
         for stride, each in zip(strides, source.ranges, strict=True):
-            offset = offset + (each.start if _is(stride, 1) else stride * each.start)
+            if not _is(each.start, 0):
+                more = each.start if _is(stride, 1) else each.start * stride
+                offset = more if _is(offset, 0) else offset + more
         values[buffer.data] = whole.data
         for mine, theirs in zip(buffer.shape, extents[first:], strict=True):
             self._equal(mine, theirs, values)
         for mine, theirs in zip(buffer.strides, strides[first:], strict=True) if buffer.strides else ():
             self._equal(mine, theirs, values)
-        if isinstance(buffer.elem_offset, Var):
+        if not _is(buffer.elem_offset, 0):  # That is what an offset reads as which is not stated.
             self._equal(buffer.elem_offset, offset, values)
 
     def _equal(self, mine: Expr, theirs: Expr, values: dict[Var, Expr]) -> None:

@@ -6,16 +6,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from layoutproof.ir.diagnostic import counted
+from layoutproof.ir.expr import IntImm
+from layoutproof.ir.interp.written_out import regions_as_memory
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
+from layoutproof.ir.stmt import Allocate, Block
+from layoutproof.ir.text import Style, expr_text
+from layoutproof.ir.visit import nodes_of
 from layoutproof.lowering.compare.check_witness import Asked, Moved, Trial, layouts_of
-from layoutproof.lowering.compare.comparison import BufferLayout, Furthest
+from layoutproof.lowering.compare.comparison import BufferLayout, Comparison, Furthest
 from layoutproof.lowering.compare.padding_contracts import Choice
 from layoutproof.lowering.compare.stated_layouts import Source
 from layoutproof.lowering.passes.effects import data_written
 from layoutproof.lowering.passes.illegal import worst_first
 from layoutproof.verify.lockstep.memories import ASKED, is_asked
-from layoutproof.verify.program.questions import Because
+from layoutproof.verify.program.questions import Because, below
 from layoutproof.verify.verdict.report import counterexample_text
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
 
@@ -80,6 +85,57 @@ def in_steps(verdicts: Sequence[Verdict], around: Sequence[Verdict]) -> tuple[Ve
 def of_the_same(before: PrimFunc, after: PrimFunc) -> Verdict:
     """The verdict on a program that is compared with itself, up to names."""
     return Verdict(Status.PROVED, _claim(before.name, after.name, ()), ENGINE)
+
+
+def within_memory(answer: Comparison, before: PrimFunc, new: PrimFunc) -> Comparison:
+    """The answer, nothing proved where an access of `new` may be outside of the region that a block matched for it, or
+    memory that it allocates may have an extent below zero. `new` is the program after over the names of `before`.
+    """
+    for verdict in (*_outside_of_regions(answer, new), *_below_zero(answer, before, new)):
+        why = f"{verdict.claim}: {counterexample_text(verdict)}"
+        first = replace(answer.verdicts[0], status=Status.UNKNOWN, reason=why, strictness=())
+        return replace(answer, verdicts=(first, *answer.verdicts[1:]))
+    return answer
+
+
+def _outside_of_regions(answer: Comparison, new: PrimFunc) -> Iterator[Verdict]:
+    """Such accesses are errors wherever in the buffer they are, and are not seen once the region is written out."""
+    from layoutproof.verify.faults.bounds import prove_access_in_bounds
+    from layoutproof.verify.faults.facts import Facts
+
+    apart, memories = regions_as_memory(new)
+    facts = Facts.of(apart, answer.where, answer.before)
+    for access in facts.program.accesses if memories else ():
+        verdict = prove_access_in_bounds(facts, access) if access.buffer in memories else None
+        if verdict is not None and verdict.status is not Status.PROVED:
+            head = f"an access may be outside of its matched region, {verdict.claim.head}"
+            yield replace(verdict, claim=replace(verdict.claim, head=head))
+
+
+def _below_zero(answer: Comparison, before: PrimFunc, new: PrimFunc) -> Iterator[Verdict]:
+    """Here such memory is empty; TVM may end with an error that the program before does not have, unless that allocates
+    the same.
+    """
+    from layoutproof.verify.faults.facts import Facts, unknown, values_text, visible
+
+    allocated = (a.buffer for a in nodes_of(new.body, Allocate))
+    buffers = (*allocated, *(b for block in nodes_of(new.body, Block) for b in block.alloc_buffers))
+    if all(isinstance(extent, IntImm) for buffer in buffers for extent in buffer.shape):
+        return
+    facts, old = (Facts.of(func, answer.where, answer.before) for func in (new, before))
+    always = {a.extents for a in old.program.made if not (a.domain.dims or a.domain.guards or a.domain.dropped)}
+    for made in facts.program.made:
+        for extent in made.extents if made.extents not in always else ():
+            if facts.interval(extent, made.domain).low >= 0:
+                continue
+            found = facts.search(made.domain, below(extent, 0))
+            if not found.is_empty:
+                what = f"{expr_text(extent, Style.PLAIN)}, an extent of {made.buffer.name}, is not below zero"
+                about = ("extent", made.buffer.name)
+                claim = Claim(ClaimKind.OTHER, what, made.spot.place_of(made.node), about=about)
+                values = {} if found.point is None else visible(made.domain, found.point, facts.program)
+                why = f"it may be at {values_text(values)}" if values else found.reason or "no answer"
+                yield unknown(claim, found.engine, why, facts.watch())
 
 
 def vacuous(asked: Asked, said: Verdict) -> tuple[Verdict, ...]:

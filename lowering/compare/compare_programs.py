@@ -19,9 +19,9 @@ from layoutproof.ir.interp.written_out import written_out
 from layoutproof.ir.notations.map_text import parse_condition
 from layoutproof.ir.primfunc import APART, MAY_OVERLAP, PrimFunc
 from layoutproof.ir.rewrite import Rewrite, Witness
-from layoutproof.ir.stmt import For
+from layoutproof.ir.stmt import Allocate, Block, For, MatchBuffer
 from layoutproof.ir.text import Style, expr_text
-from layoutproof.ir.visit import free_variables, nodes_of
+from layoutproof.ir.visit import free_variables, holds_any, nodes_of
 from layoutproof.ir.wellformed import require_wellformed
 from layoutproof.lowering import codes
 from layoutproof.lowering.arith.known_facts import assumed_of_constants, constants_of
@@ -142,8 +142,17 @@ def _compared(before: PrimFunc, after: PrimFunc, stated: _Stated, allowed: FastM
         if looped != given and answer.status is Status.UNKNOWN and are_few(given):
             instead = _answer_or_valid_sizes(_asked(*given, stated, allowed))
             answer = answer if instead.status is Status.UNKNOWN else instead
-        answer = question.answered(answer)
+        answer = _within_memory(question, stated, question.answered(answer))
     return replace(answer, seconds=perf_counter() - start)
+
+
+def _within_memory(question: kernels.Question, stated: _Stated, answer: Comparison) -> Comparison:
+    """The answer, nothing proved with memory of the program after that may be none."""
+    before, after = question.before, question.after
+    if answer.status is not Status.PROVED or not holds_any(after.body, MatchBuffer, Allocate, Block):
+        return answer
+    new = aligned(before, after, stated.match, boxes_of(before, read_layouts(before, stated.layouts), answer.where))
+    return answers.within_memory(answer, before, new)
 
 
 def _the_same(before: object, after: object, where: Expr | str | None, allowed: FastMathSet) -> Comparison | None:

@@ -29,11 +29,12 @@ from layoutproof.ir.stmt import (
     Stmt,
     body_of,
 )
-from layoutproof.ir.visit import children, holds_any, nodes_of, walk
+from layoutproof.ir.visit import children, free_variables, holds_any, nodes_of, walk
 from layoutproof.verify.program.abstraction import Abstraction, Env, Inexpressible, in_lane, survey_of
 from layoutproof.verify.program.instances import (
     Access,
     AccessKind,
+    Allocation,
     Arithmetic,
     Binding,
     Dim,
@@ -81,6 +82,7 @@ def _read(function: PrimFunc, where: Expr | None) -> Program:
         frozenset(buffer.data for buffer in collector.allocated),
         (*function.buffers, *collector.allocated),
         _eager(function) if _may_trap_beside(function) else arithmetic,
+        tuple(collector.made),
     )
 
 
@@ -107,6 +109,7 @@ class _Collector:
         self.views: list[tuple[Buffer, Node]] = []
         self.obstacles: list[Obstacle] = []
         self.allocated: list[Buffer] = []
+        self.made: list[Allocation] = []
         self.assumed: list[Expr] = []
         survey = survey_of(function)
         self.symbols = survey.symbols
@@ -204,8 +207,11 @@ class _Collector:
 
     def _new_buffer(self, buffer: Buffer, domain: IterationDomain, env: Env, node: Node) -> None:
         self.allocated.append(buffer)
+        around, extents = domain, list[Expr]()
         for extent in buffer.shape:
-            self._index(extent, domain, env, node)
+            value, around = self._index(extent, around, env, node)
+            extents.append(value)
+        self.made.append(Allocation(buffer, tuple(extents), around, node, self._spot))
 
     @staticmethod
     def _allocating(buffers: tuple[Buffer, ...], domain: IterationDomain) -> IterationDomain:
@@ -233,7 +239,9 @@ class _Collector:
 
     def _assume(self, condition: Expr, domain: IterationDomain, env: Env, stmt: Stmt) -> None:
         always = not (domain.dims or domain.guards or domain.dropped or domain.unknowns)
-        if always and not holds_any(condition, BufferLoad):
+        # The name of a block variable or a let may stand for something else elsewhere.
+        of_symbols = not any(variable in env for variable in free_variables(condition))
+        if always and of_symbols and not holds_any(condition, BufferLoad):
             self.assumed += [g.as_expr for g in conjuncts(condition)]
         before = len(self.accesses)
         # An assumption is not compiled.

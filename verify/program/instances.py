@@ -203,6 +203,17 @@ class Loop:
 
 
 @dataclass(frozen=True, slots=True)
+class Allocation:
+    """Memory that the program makes, with its extents over what has a meaning there, and where it does."""
+
+    buffer: Buffer
+    extents: tuple[Expr, ...]
+    domain: IterationDomain
+    node: Node
+    spot: Spot
+
+
+@dataclass(frozen=True, slots=True)
 class Binding:
     """A block variable in its block: `within` is the condition that its value is in the variable's range."""
 
@@ -228,7 +239,7 @@ class Program:
 
     `symbols` are scalar parameters and the variables of shapes; `assumed` are conditions on symbols alone, from the
     caller of the prover and from the program. `eager` is the arithmetic of code that evaluates both sides of `and` and
-    `or`.
+    `or`, `made` the memory that it allocates.
     """
 
     function: PrimFunc
@@ -243,6 +254,7 @@ class Program:
     temporaries: frozenset[Var]
     buffers: tuple[Buffer, ...]
     eager: tuple[Arithmetic, ...]
+    made: tuple[Allocation, ...]
     _touching: Mapping[Var, Sequence[Access]] = field(init=False, compare=False, repr=False)
     _owners: Mapping[Var, Buffer] = field(init=False, compare=False, repr=False)
     _owned: Mapping[Var, int] = field(init=False, compare=False, repr=False)

@@ -54,12 +54,25 @@ def test_pointers_and_offsets() -> None:
         "part = T.match_buffer(A[0:2, 0:6], (6,))",
         "part = T.match_buffer(A[0, 0:6], (6,), 'int32')",
         "part = T.match_buffer(A[T.Cast('int32', B[0, 0]), 0:6], (6,))",
+        "part = T.match_buffer(A[0, 0:6], (6,), elem_offset=7)",
+        "part = T.match_buffer(A[1, 0:6], (6,), elem_offset=5)",
     ],
 )
 def test_what_is_not_a_view_stays(match: str) -> None:
-    """A shape that is not the region's, another type and a region that data decides are left as they are."""
+    """A shape or an offset that is not the region's, another type and a region that data decides stay as they are."""
     func = loads(_HEAD + f"    with T.sblock('b'):\n        {match}\n        B[0, 0] = T.Cast('float32', part[0])\n")
     assert without_views(func) is func
+
+
+@pytest.mark.parametrize(("offset", "stays"), [("vi * 6", False), ("vi * 6 + 1", True)])
+def test_an_offset_that_is_stated_is_that_of_the_region(offset: str, *, stays: bool) -> None:
+    """A buffer that states where it begins is a view of a region that begins there."""
+    func = loads(
+        _HEAD + "    for i in range(4):\n        with T.sblock('b'):\n            vi = T.axis.spatial(4, i)\n"
+        f"            part = T.match_buffer(A[vi, 0:6], (6,), elem_offset={offset})\n"
+        "            B[vi, 0] = part[0]\n"
+    )
+    assert (without_views(func) is func) is stays
 
 
 def test_lets_of_one_store() -> None:

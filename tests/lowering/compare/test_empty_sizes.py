@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.lowering.compare.copies import func
 
 from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.compare.compare_programs import compare
@@ -42,3 +43,24 @@ def test_either_of_two_sizes() -> None:
 def test_what_differs_elsewhere_too(right: str, wrong: str) -> None:
     """Where the programs differ for sizes of 1 and more, the difference stands."""
     assert compare(loads(BEFORE), loads(AFTER.replace(right, wrong))).status is Status.REFUTED
+
+
+@pytest.mark.parametrize(
+    ("extent", "where", "status"),
+    [
+        ("n - 5", None, Status.UNKNOWN),
+        ("n - 5", "n >= 5", Status.PROVED),
+        ("k", None, Status.UNKNOWN),
+        ("n", None, Status.PROVED),
+        ("n * n", None, Status.PROVED),
+    ],
+)
+def test_memory_has_no_extent_below_zero(extent: str, where: str | None, status: Status) -> None:
+    """TVM fails where memory would have one; what the program before allocates, too, is no new failure."""
+    signature = 'A: T.Buffer((n,), "int32"), n: T.int32, k: T.int32'
+    plain = "for i in range(n):\n    A[i] = 7"
+    with_memory = f't = T.alloc_buffer(({extent},), "int32")\n{plain}'
+    bodies = plain, with_memory, with_memory.replace("[i]", "[n - 1 - i]")
+    before, after, other = (func(signature, body) for body in bodies)
+    assert compare(before, after, where=where).status is status
+    assert compare(after, other, where=where).status is Status.PROVED

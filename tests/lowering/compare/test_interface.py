@@ -370,3 +370,27 @@ def test_temporaries_of_two_types() -> None:
     narrow, wide = (loads(_THROUGH.format(dtype=dtype)) for dtype in ("float16", "float32"))
     for before, after in ((wide, narrow), (narrow, wide)):
         assert lp.compare(before, after).status in (Status.UNKNOWN, Status.REFUTED)
+
+
+_ROWS = """def main(A: T.Buffer(({n},), "int32"), B: T.Buffer(({n},), "int32"), {n}: T.int32):
+    for i in range({n} // 4 - 1):
+        with T.block("b"):
+            v = T.axis.spatial({n} // 4 - 1, i)
+            a = T.match_buffer(A[v * 4 : v * 4 + {extent}], ({extent},), "int32", offset_factor=1)
+            for j in range(4):
+                B[v * 4 + j] = a[j + 1]
+"""
+_PLAIN_ROWS = """def main(A: T.Buffer((n,), "int32"), B: T.Buffer((n,), "int32"), n: T.int32):
+    for i, j in T.grid(n // 4 - 1, 4):
+        B[i * 4 + j] = A[i * 4 + j + 1]
+"""
+
+
+@pytest.mark.parametrize("name", ["n", "m"])
+def test_accesses_outside_of_a_matched_region(name: str) -> None:
+    """An access that leaves its region is an error in the program after, though it stays in the buffer."""
+    plain, rows, short = (program(t) for t in (_PLAIN_ROWS, *(_ROWS.format(n=name, extent=e) for e in (5, 4))))
+    assert lp.compare(plain, rows).status is Status.PROVED
+    assert lp.compare(short, plain).status is Status.PROVED
+    found = lp.compare(plain, short)
+    assert found.status is Status.UNKNOWN and "outside of its matched region" in str(found.verdicts[0].reason)

@@ -126,3 +126,18 @@ def test_an_init_is_guarded_by_the_start_of_the_reduction() -> None:
     guards = [[expr_text(g.as_expr, "plain") for g in a.domain.guards] for a in stores]
     assert guards == [["j == 0"], []]
     assert [a.place.words for a in stores] == ["line 7", "line 8"]
+
+
+def test_names_in_assumptions_have_their_own_meaning() -> None:
+    """What is assumed of a block variable or a let is not said of another variable of that name."""
+    found = read("""
+        @T.prim_func
+        def main(A: T.Buffer((16,), "int32"), n: T.int32):
+            with T.block("known"):
+                v = T.axis.spatial(8, 5)
+                T.evaluate(T.assume(v >= 5))
+            T.evaluate(T.assume(n >= 2))
+            for v in range(5):
+                A[v] = 1
+    """)
+    assert [expr_text(condition, "plain") for condition in found.assumed] == ["n >= 2"]
