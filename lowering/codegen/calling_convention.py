@@ -26,6 +26,9 @@ from layoutproof.verify.faults.facts import Facts, check_transparent
 from layoutproof.verify.faults.reads import prove_readable
 from layoutproof.verify.verdict.verdict import Open, Status
 
+_MOST_PAIRS = 1 << 12
+"""The most pairs of a load and a store of a parameter of which is asked whether the one is covered by the other."""
+
 Bounds = Mapping[str, tuple[int | None, int | None]]
 
 
@@ -184,8 +187,12 @@ def _read_first(func: PrimFunc, memory: MemoryMap) -> set[str]:
 
 def _is_read_unwritten(func: PrimFunc, buffer: Buffer) -> bool:
     """Whether some call is proved to load an element of a parameter that it did not store before, without a choice that
-    depends on data: that of memory of its own would be uninitialised.
+    depends on data: that of memory of its own would be uninitialised. Long unrolled programs are not asked about.
     """
+    accesses = [n for n in walk(func.body) if isinstance(n, BufferLoad | BufferStore) and n.buffer.data == buffer.data]
+    loads = sum(isinstance(access, BufferLoad) for access in accesses)
+    if loads * (len(accesses) - loads) > _MOST_PAIRS:
+        return False
     if buffer.strides or buffer.elem_offset != IntImm(0, buffer.elem_offset.dtype):
         return False
     given = replace(buffer, name=f"{buffer.name}_given", data=Var(f"{buffer.name}_given", buffer.data.dtype))
