@@ -14,7 +14,7 @@ from layoutproof.ir import interval
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.dtype import DType, Kind
-from layoutproof.ir.expr import Expr, Var
+from layoutproof.ir.expr import Expr, IntImm, Var
 from layoutproof.ir.interval import Interval
 from layoutproof.ir.intrinsics import PointerCast
 from layoutproof.ir.primfunc import PrimFunc
@@ -22,6 +22,12 @@ from layoutproof.ir.stmt import Allocate, BufferStore, DeclBuffer, For, Let
 from layoutproof.ir.visit import free_variables, loads_in, walk
 from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.codegen.c_types import storage_type
+from layoutproof.verify.faults.facts import Facts, check_transparent
+from layoutproof.verify.faults.reads import prove_readable
+from layoutproof.verify.verdict.verdict import Open, Status
+
+_MOST_PAIRS = 1 << 12
+"""The most pairs of a load and a store of a parameter of which is asked whether the one is covered by the other."""
 
 Bounds = Mapping[str, tuple[int | None, int | None]]
 
@@ -163,7 +169,9 @@ def parameters_of(func: PrimFunc, memory: MemoryMap, bounds: Bounds) -> tuple[Pa
 
 
 def _read_first(func: PrimFunc, memory: MemoryMap) -> set[str]:
-    """Data variables of memory that the text loads before it stores to it."""
+    """Data variables of memory that the text loads before it stores to it, or of which a store leaves out what is
+    loaded.
+    """
     early, stored = set[str](), set[str]()
     for node in walk(func.body):
         loads = loads_in(node) if isinstance(node, BufferStore) else [node] if isinstance(node, BufferLoad) else []
@@ -173,7 +181,26 @@ def _read_first(func: PrimFunc, memory: MemoryMap) -> set[str]:
                 early.add(name)
         if isinstance(node, BufferStore):
             stored.add(_declared(node.buffer, memory))
-    return early
+    later = [b for b in func.buffers if b.data.name in stored - early and memory.at(b).read]
+    return early | {buffer.data.name for buffer in later if _is_read_unwritten(func, buffer)}
+
+
+def _is_read_unwritten(func: PrimFunc, buffer: Buffer) -> bool:
+    """Whether some call is proved to load an element of a parameter that it did not store before, without a choice that
+    depends on data: that of memory of its own would be uninitialised. Long unrolled programs are not asked about.
+    """
+    accesses = [n for n in walk(func.body) if isinstance(n, BufferLoad | BufferStore) and n.buffer.data == buffer.data]
+    loads = sum(isinstance(access, BufferLoad) for access in accesses)
+    if loads * (len(accesses) - loads) > _MOST_PAIRS:
+        return False
+    if buffer.strides or buffer.elem_offset != IntImm(0, buffer.elem_offset.dtype):
+        return False
+    given = replace(buffer, name=f"{buffer.name}_given", data=Var(f"{buffer.name}_given", buffer.data.dtype))
+    mapped = tuple((param, given if own == buffer else own) for param, own in func.buffer_map)
+    facts = Facts.of(replace(func, buffer_map=mapped, body=Allocate(buffer, func.body)))
+    if isinstance(check_transparent(facts.program), Open):
+        return False
+    return any(v.status is Status.REFUTED and v.claim.buffers[1:] == (buffer.data.name,) for v in prove_readable(facts))
 
 
 def _declared(buffer: Buffer, memory: MemoryMap) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from layoutproof.ir.expr import Expr, IntImm, Var, const
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Block, For
-from layoutproof.ir.visit import walk
+from layoutproof.ir.visit import loops_of_stores, walk
 from layoutproof.lowering.kernels.relayout_program import Relayout, plain_program, read_relayout
 from layoutproof.lowering.kernels.relayout_tiles import Digit, choose_tile, cuts, digits_of, lies_straight, radices
 from layoutproof.lowering.loops.nest import loops_of_block
@@ -109,7 +109,7 @@ class _Plan:
             asked = {d.name for d in digits if d.guarded and d.write_step != 1}
             loops = self.loops(name)
             places = [cut for cut in set(cuts(find_block(self.schedule.func, name), loops)) if cut[0] in asked]
-            for loop, at in sorted(places, key=lambda cut: -_kept(cut, loops)):
+            for loop, at in sorted(places, key=lambda cut: (-_kept(cut, loops), *cut)):
                 if self.cut(name, loop, at):
                     work += [name, f"{name}_rest"]
                     break
@@ -131,11 +131,28 @@ class _Plan:
 
     def digits(self, block: str) -> tuple[Digit, ...] | None:
         """The loops of a block as digits, those that step most in what is written first."""
-        found = digits_of(self.schedule.lower(), self.blocks().index(block))
+        lowered = self.schedule.lower()
+        store = self.store_of(block, lowered)
+        found = None if store is None else digits_of(lowered, store)
         if found is None or {d.name for d in found} != {loop.var.name for loop in self.loops(block)}:
             return None
         if all(d.write_step is not None for d in found):
             return tuple(sorted(found, key=lambda d: (d.size != 1, -(d.write_step or 0))))
+        return found
+
+    def store_of(self, block: str, lowered: PrimFunc) -> int | None:
+        """The number of a block's store in the lowered program, which does not have nests that their guards exclude as
+        a whole; None for one of these.
+        """
+        names, nests = self.blocks(), loops_of_stores(lowered.body)
+        if len(names) == len(nests):
+            return names.index(block)
+        left = [[(loop.var.name, loop.extent) for loop in loops] for loops in nests]
+        found: int | None = None
+        for name in names[: names.index(block) + 1]:
+            is_next = left[:1] == [[(loop.var.name, loop.extent) for loop in self.loops(name)]]
+            found = len(nests) - len(left) if is_next else None
+            left = left[1:] if is_next else left
         return found
 
     def arrange_if_lowered(self, block: str) -> None:

@@ -55,7 +55,7 @@ from layoutproof.lowering.runtime.inexact import Inexact
 from layoutproof.lowering.runtime.interval_arithmetic import Arithmetic, Ends, open_end, unit
 
 Cells = Mapping[str, Sequence[tuple[int, ...]]]
-_PARTS = ("low", "high", "size", "count")
+_PARTS = ("low", "high", "size", "count", "reach")
 
 
 class NoEnclosureError(Exception):
@@ -340,17 +340,18 @@ def enclose(
 def _parts(writer: _Writer, buffer: Buffer, array: Array) -> dict[str, Array]:
     """The parts of a known argument."""
     parts = writer.parts_of(buffer)
-    if len(parts) < 4:
+    if len(parts) < len(_PARTS):
         return {part.name: array.copy() for part in parts}
     wide = array.astype(np.float64)
-    return dict(zip((part.name for part in parts), (wide, wide.copy(), np.abs(wide), np.zeros_like(wide)), strict=True))
+    made = (wide, wide.copy(), np.abs(wide), np.zeros_like(wide), np.zeros_like(wide))
+    return dict(zip((part.name for part in parts), made, strict=True))
 
 
 def _enclosed(writer: _Writer, buffer: Buffer, arrays: Mapping[str, Array]) -> Enclosed:
     parts = [arrays[part.name] for part in writer.parts_of(buffer)]
-    if len(parts) < 4:
+    if len(parts) < len(_PARTS):
         return Enclosed(parts[0], parts[-1])
-    low, high, size, count = parts
+    low, high, size, count, _ = parts
     slack, kind = count * size * unit(buffer.dtype), numpy_dtype(buffer.dtype)
     with np.errstate(all="ignore"):
         return Enclosed((low - slack).astype(kind), (high + slack).astype(kind))

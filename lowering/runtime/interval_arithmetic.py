@@ -9,7 +9,7 @@ way may overflow or underflow in the value's own type, in one order and not in a
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from layoutproof.ir.dtype import FLOAT32, FLOAT64, DType
 from layoutproof.ir.expr import Binary, Cast, Compare, Expr, Logical, Select, const
@@ -19,25 +19,7 @@ from layoutproof.ir.semantics import float_format, max_finite
 from layoutproof.lowering.runtime.inexact import Bound, Inexact
 
 Bind = Callable[[Expr], Expr]
-_RISING = frozenset(
-    {
-        "exp",
-        "exp2",
-        "log",
-        "log2",
-        "log10",
-        "sqrt",
-        "tanh",
-        "sigmoid",
-        "erf",
-        "sinh",
-        "atan",
-        "floor",
-        "ceil",
-        "round",
-        "trunc",
-    }
-)
+_RISING = frozenset("exp exp2 log log2 log10 sqrt tanh sigmoid erf sinh atan floor ceil round trunc".split())
 _PAIRWISE = frozenset({"fmax", "fmin", "maximum", "minimum"})
 _UNROUNDED = _PAIRWISE | frozenset({"abs", "floor", "ceil", "round", "trunc"})
 _POSITIVE = frozenset({"exp", "exp2", "sigmoid", "sqrt", "rsqrt", "cosh"})
@@ -46,21 +28,26 @@ _INFINITY = float("inf")
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """A value of type `dtype` between `low` and `high`; `size` and `count` in the loose form."""
+    """A value of type `dtype` between `low` and `high`; `size`, `count` and `reach` in the loose form.
+
+    `reach` is of products and quotients, 0 of others: how far from 1, in powers of two, a part of one may be, in any
+    order and by reciprocals.
+    """
 
     dtype: DType
     low: Expr
     high: Expr
     size: Expr | None = None
     count: Expr | None = None
+    reach: Expr | None = None
 
     @property
     def parts(self) -> tuple[Expr, ...]:
         """The expressions that are stored."""
         return (
             (self.low, self.high)
-            if self.size is None or self.count is None
-            else (self.low, self.high, self.size, self.count)
+            if self.size is None or self.count is None or self.reach is None
+            else (self.low, self.high, self.size, self.count, self.reach)
         )
 
     @property
@@ -78,6 +65,11 @@ def smallest(dtype: DType, *, normal: bool) -> float:
     """The least positive number of a type, or the least normal one."""
     precision, emin, _ = float_format(dtype.element)
     return float(2.0**emin if normal else 2.0 ** (emin - precision + 1))
+
+
+def _largest_part(dtype: DType) -> float:
+    """How far from 1, in powers of two, part of a product may be; sums of as many as 2^24 such parts are in range."""
+    return float(-float_format(dtype.element)[1] - 25)
 
 
 def _add(a: Expr, b: Expr) -> Expr:
@@ -157,7 +149,8 @@ class Arithmetic:
             known = self._bind(value)
             return Ends(value.dtype, known, known)
         wide = self._bind(self._wide(value))
-        return Ends(value.dtype, wide, wide, self._bind(_magnitude(wide)), const(0.0, wide.dtype))
+        zero = const(0.0, wide.dtype)
+        return Ends(value.dtype, wide, wide, self._bind(_magnitude(wide)), zero, zero)
 
     def made(self, dtype: DType, parts: tuple[Expr, ...]) -> Ends:
         """A value from its parts."""
@@ -168,7 +161,7 @@ class Arithmetic:
         if not self._inexact.flushes or a.dtype.bits > 32:
             return a
         low, high = self._flushed(a.low, a.high)
-        return Ends(a.dtype, low, high, a.size, a.count)
+        return Ends(a.dtype, low, high, a.size, a.count, a.reach)
 
     def roundings(self, dtype: DType, count: Expr, size: Expr) -> Expr:
         """How far so many roundings in any order may lead, of terms whose magnitudes make up `size`."""
@@ -186,7 +179,7 @@ class Arithmetic:
         if a.size is None or a.count is None:
             return a
         slack = self._bind(self.roundings(a.dtype, a.count, a.size))
-        return self._hull(a.dtype, _sub(a.low, slack), _add(a.high, slack), 0)
+        return replace(self._hull(a.dtype, _sub(a.low, slack), _add(a.high, slack), 0), reach=a.reach)
 
     def _hull(self, dtype: DType, low: Expr, high: Expr, roundings: int) -> Ends:
         """A result from its ends, after as many roundings."""
@@ -198,7 +191,33 @@ class Arithmetic:
         if not self.loose:
             return Ends(dtype, low, high)
         size = self._bind(_most(_magnitude(low), _magnitude(high)))
-        return Ends(dtype, low, high, size, const(float(roundings), low.dtype))
+        return Ends(dtype, low, high, size, const(float(roundings), low.dtype), const(0.0, low.dtype))
+
+    def _span(self, a: Ends) -> Expr:
+        """How far from 1 a value or a part of it may be; near zero only the larger values count."""
+        found, one, zero = [a.reach] if a.reach is not None else [], const(1.0, a.low.dtype), const(0.0, a.low.dtype)
+        around = Logical(LogicalOp.AND, _is(CompareOp.LE, a.low, 0.0), _is(CompareOp.GE, a.high, 0.0))
+        for end in (a.low, a.high):
+            size = self._bind(_magnitude(end))
+            number = Logical(LogicalOp.AND, _is(CompareOp.GT, size, 0.0), _is(CompareOp.LT, size, _INFINITY))
+            far = self._bind(Call("log2", (Select(number, size, one),)))
+            found.append(Select(around, _most(far, zero), _magnitude(far)))
+        return self._bind(_most(*found))
+
+    def _regrouped(self, a: Ends, b: Ends, low: Expr, high: Expr, *, divides: bool = False) -> Ends:
+        """A product or quotient, which may be anything where part of it, computed first, may leave the type's range."""
+        if a.reach is None or b.reach is None:
+            return self._hull(a.dtype, low, high, 3)
+        divisor = self._span(b)
+        reach = self._bind(_add(self._span(a), divisor))
+        if a.dtype.bits >= 32:  # narrower ones are rounded after each operation
+            limit, exponents = _largest_part(a.dtype), -float_format(a.dtype.element)[1]
+            again = Logical(LogicalOp.OR, _is(CompareOp.GT, a.reach, 0.0), _is(CompareOp.GT, b.reach, 0.0))
+            found: Expr = Logical(LogicalOp.AND, again, _is(CompareOp.GT, reach, limit))
+            if divides:
+                found = Logical(LogicalOp.OR, found, _is(CompareOp.GT, divisor, exponents - 1.0))
+            low, high = self._unless(found, low, high)
+        return replace(self._hull(a.dtype, low, high, 4 if divides else 3), reach=reach)
 
     def _ranged(self, dtype: DType, low: Expr, high: Expr) -> tuple[Expr, Expr]:
         """Ends between which a result is with and without the overflow or underflow of its own type: which of them a
@@ -260,7 +279,7 @@ class Arithmetic:
             # Infinities of two signs may meet where both ends are finite, or one infinity.
             mixed = [self._bind(Binary(op, a.low, last)), self._bind(Binary(op, a.high, first))]
             low, high = self._unless(_any_nan(*mixed), low, high)
-        if a.size is None or b.size is None or a.count is None or b.count is None:
+        if a.size is None or b.size is None or a.count is None or b.count is None or a.reach is None or b.reach is None:
             return self._hull(a.dtype, low, high, 0)
         count = _add(_add(a.count, b.count), const(1.0, low.dtype))
         size, greatest = self._bind(_add(a.size, b.size)), max_finite(a.dtype.element)
@@ -268,8 +287,13 @@ class Arithmetic:
         found: Expr = _is(CompareOp.GT, size, greatest)
         for end in (a.low, a.high, b.low, b.high):
             found = Logical(LogicalOp.AND, found, _is(CompareOp.LT, _magnitude(end), _INFINITY))
+        reach = self._bind(_most(a.reach, b.reach))
+        if a.dtype.bits >= 32:  # products with a common factor: the others may be added first
+            both = Logical(LogicalOp.AND, _is(CompareOp.GT, a.reach, 0.0), _is(CompareOp.GT, b.reach, 0.0))
+            both = Logical(LogicalOp.AND, both, _is(CompareOp.GT, reach, _largest_part(a.dtype)))
+            found = Logical(LogicalOp.OR, found, both)
         low, high = self._unless(found, low, high)
-        return self.made(a.dtype, (low, high, size, count))
+        return self.made(a.dtype, (low, high, size, count, reach))
 
     def _unless(self, condition: Expr, low: Expr, high: Expr) -> tuple[Expr, Expr]:
         """The ends, or NaN for both where a NaN may be among the results."""
@@ -283,7 +307,7 @@ class Arithmetic:
             zero = const(0.0, low.dtype)
             around = Logical(LogicalOp.AND, _is(CompareOp.LT, a.low, 0.0), _is(CompareOp.GT, a.high, 0.0))
             low = Select(around, zero, _least(corners[0], corners[3]))
-        return self._hull(a.dtype, low, high, 3)
+        return self._regrouped(a, b, low, high)
 
     def _quotient(self, a: Ends, b: Ends) -> Ends:
         corners = [self._bind(Binary(BinaryOp.DIV, x, y)) for x in (a.low, a.high) for y in (b.low, b.high)]
@@ -295,7 +319,7 @@ class Arithmetic:
         low, high = (self._bind(Select(pole, anything, end)) for end in (_least(*corners), _most(*corners)))
         if self._inexact.division and a.dtype.bits <= 32:
             low, high = self._widened(a.dtype, low, high, Bound(self._inexact.division), a)
-        return self._hull(a.dtype, low, high, 4)
+        return self._regrouped(a, b, low, high, divides=True)
 
     def choose(self, condition: Expr, a: Ends, b: Ends) -> Ends:
         """One of two values, by a known condition."""

@@ -17,7 +17,9 @@ from layoutproof.ir.dtype import DType, numpy_dtype
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.notations.layout_strings import layout_map
 from layoutproof.ir.notations.map_text import parse_index_map
-from layoutproof.lowering.kernels.relayout import RelayoutKernel
+from layoutproof.lowering.kernels.relayout import RelayoutKernel, _Plan
+from layoutproof.lowering.kernels.relayout_program import plain_program, read_relayout
+from layoutproof.lowering.schedule.schedule import Schedule
 from layoutproof.verify.maps.check_map import check_map
 from layoutproof.verify.verdict.verdict import Status
 
@@ -132,6 +134,22 @@ def test_what_padding_gets() -> None:
     assert by_index[3, 2] == 32 and by_index[3, 3] == 33 and same(by_index.reshape(-1)[:14], array)
     anything: Any = relayout(text, (14,), pad_value="T.undef()")(array)
     assert same(anything.reshape(-1)[:14], array)
+
+
+@one_in(4)
+def test_a_nest_that_is_all_padding_is_none_when_lowered() -> None:
+    """Where padding may hold anything the lowered program is without a nest that has no element: what is asked of the
+    nests around it is asked of these.
+    """
+    text = "lambda i, j: [i//32, j//32, i%32, j%32]"
+    change = read_relayout(text, (65, 33), "float32", False, None, None)
+    plan = _Plan(Schedule(plain_program(change)), 4, threads=False)
+    assert plan.cut("relayout", "i2", 1) and plan.cut("relayout_rest", "i0", 2)
+    blocks = plan.blocks()
+    assert blocks == ["relayout", "relayout_rest", "relayout_rest_rest"]
+    stores = [plan.store_of(block, plan.schedule.lower()) for block in blocks]
+    assert stores == [0, 1, None]
+    assert plan.digits("relayout") is not None and plan.digits("relayout_rest_rest") is None
 
 
 def test_a_function_and_an_index_map() -> None:

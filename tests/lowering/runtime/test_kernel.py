@@ -115,6 +115,33 @@ def test_outputs_and_inputs() -> None:
         kernel(x, factor=1.0)
 
 
+@pytest.mark.parametrize(
+    "stored, needed",
+    [
+        ("B[0] = T.float32(1)", True),
+        ("for i in range(4):\n        B[i * 2] = T.float32(1)", True),
+        ("for i in range(4):\n        B[i] = T.float32(1)", True),
+        ("for i in range(4):\n        if i > 4:\n            B[i] = T.float32(1)", True),
+        ("for i in range(8):\n        B[i] = T.float32(1)", False),
+        ("for i in range(8):\n        B[i] = 0.0\n        for k in range(3):\n            B[i] = B[i] + 1.0", False),
+    ],
+)
+def test_an_output_of_which_not_all_is_stored_before_it_is_read_must_be_given(stored: str, needed: bool) -> None:
+    """What a store leaves out and a later load reads is the caller's, also where the text stores first."""
+    arrays = 'B: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")'
+    func = loads(f"@T.prim_func\ndef f({arrays}):\n    {stored}\n    for i in range(8):\n        C[i] = B[i]")
+    kernel = build_c(func)
+    given = np.arange(8, dtype=np.float32)
+    if not needed:
+        _, found = kernel()
+        assert np.isfinite(found).all()
+        return
+    with pytest.raises(LayoutproofError, match="no B"):
+        kernel()
+    _, found = kernel(given)
+    assert np.array_equal(found, run(func, {"B": np.arange(8, dtype=np.float32)})["C"])
+
+
 def test_given_outputs_in_logical_layout_are_written_back() -> None:
     """All parameters in order: the last one is the user's own array."""
     layout = rows_of_four(14)

@@ -9,7 +9,10 @@ import pytest
 from tests.lowering.padding.test_implicit_default import convolution, fast_math, without_branches
 from tests.shares import one_in
 
+from layoutproof.ir.script.reader import loads
+from layoutproof.lowering.runtime.build_c import build_c
 from layoutproof.lowering.runtime.compiler import find_compiler
+from layoutproof.lowering.runtime.enclosure import outside
 from layoutproof.lowering.runtime.kernel import Kernel
 from layoutproof.lowering.schedule.schedule import Schedule
 
@@ -109,3 +112,35 @@ def test_the_pattern_knows_fast_math(flag: str) -> None:
     """The pattern that finds nothing above finds what it is for."""
     assert RELAXING.search(f"cc -O3 {flag} -c kernel.c") is not None
     assert all(RELAXING.search(f) is not None for f in find_compiler().flags(openmp=False, fast=True)[-5:])
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "A[i] * B[i] + A[i] * C[i]",
+        "A[i] * B[i] - A[i] * C[i]",
+        "A[i] / C[i] + B[i] / C[i]",
+        "A[i] / (B[i] / C[i])",
+        "A[i] / B[i] / C[i]",
+        "A[i] * B[i] * C[i] * A[i]",
+        "A[i] * 3.0 / C[i]",
+    ],
+)
+def test_a_fast_kernel_may_leave_the_range_of_floats_on_the_way(value: str) -> None:
+    """Common factors are taken out, products come in another order and quotients are reciprocals: results are inside of
+    their enclosure, which is no use for numbers near the ends of the type alone.
+    """
+    names, count = "ABC", 512
+    arrays = ", ".join(f'{name}: T.Buffer(({count},), "float32")' for name in (*names, "R"))
+    text = f"    for i in range({count}):\n        R[i] = {value}"
+    kernel = build_c(loads(f"@T.prim_func\ndef f({arrays}):\n{text}"), check=False, fast=True)
+    numbers = np.array([0, 1, -3, 0.1, 1e-45, -1e-39, 1.2e-38, 1e-20, 1e20, -3e38, 3.4e38, 2.5e38], np.float32)
+    random = np.random.default_rng(3)
+    for moderate, values in ((False, numbers), (True, np.array([1, -3, 0.1, 1e-4, 7e3], np.float32))):
+        given = {name: random.choice(values, count) for name in names}
+        result = np.zeros(count, np.float32)
+        with np.errstate(all="ignore"):
+            bounds = kernel.enclosed({**given, "R": result}, {}, limit=10**7)["R"]
+            kernel(**given, R=result)
+        assert not outside(result, bounds).any()
+        assert not moderate or np.isfinite(bounds.low).all()
