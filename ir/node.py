@@ -157,7 +157,9 @@ def comparisons_refused() -> Iterator[None]:
             return
         written = opname[caller.f_code.co_code[caller.f_lasti]] == "COMPARE_OP"
         if written or not isinstance(other, Node):
-            raise TypeError("`==` and `!=` compare expressions, not values, and Python takes one branch for all; use equal")
+            raise TypeError(
+                "`==` and `!=` compare expressions, not values, and Python takes one branch for all; use equal"
+            )
 
     _WATCHES.append(watch)
     try:
