@@ -47,6 +47,8 @@ MEANINGS: list[tuple[str, str | None, dict[str, int], str, str, list[int] | None
     ),
     ("(a b) -> b a", None, {"a": 2, "b": 3}, "einops", "lambda a_b: [a_b%3, a_b//3]", [6]),
     ("... a b -> b ... a", "2,3,4", {}, "einops", "lambda x_0, a, b: [b, x_0, a]", [2, 3, 4]),
+    ("a ... -> a (...)", "2,3,4", {}, "einops", "lambda a, x_0, x_1: [a, x_0*4 + x_1]", [2, 3, 4]),
+    ("a ... -> a (...)", "2", {}, "einops", "lambda a: [a, 0]", [2]),
     ("a 1 -> 1 (a)", "5,1", {}, "einops", "lambda a, one1: [0, a]", [5, 1]),
     ("aBcd8b", "1,9,3,3", {}, "onednn", "lambda a, b, c, d: [a, b//8, c, d, b%8]", [1, 9, 3, 3]),
     (
