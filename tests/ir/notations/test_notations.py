@@ -34,6 +34,11 @@ MEANINGS: list[tuple[str, str | None, dict[str, int], str, str, list[int] | None
     ("Sw<3,0,3> o 0 o (8,8):(8,1)", None, {}, "cute", "lambda i0, i1: [i0*8 + i1 ^ i0*8 + i1 >> 3 & 7]", [8, 8]),
     ("Sw<1,2,-1> o 4 o 8:1", None, {}, "cute", "lambda i0: [i0 + 4 ^ (i0 + 4 & 4) << 1]", [8]),
     ("Swizzle<0,4,3> o smem_ptr[16b](unset) o (2,2):(2,1)", None, {}, "cute", "lambda i0, i1: [i0*2 + i1]", [2, 2]),
+    (
+        "Sw<2,4,3> o smem_ptr[16b](unset) o (8,64):(64,1)", None, {}, "cute",
+        "lambda i0, i1: [i0*64 + i1 ^ i0*64 + i1 >> 3 & 24]", [8, 64],
+    ),
+    ("Sw<1,0,1> o smem_ptr[4b](0x0) o 8:1", None, {}, "cute", "lambda i0: [i0 ^ i0 >> 1 & 2]", [8]),
     ("shape=(3,4), strides=(4,1), offset=2", None, {}, "strides", "lambda i0, i1: [i0*4 + i1 + 2]", [3, 4]),
     ("shape=(3,4), order=F", None, {}, "strides", "lambda i0, i1: [i0 + i1*3]", [3, 4]),
     ("strides=(16,4) itemsize=4", "3,4", {}, "strides", "lambda i0, i1: [i0*4 + i1]", [3, 4]),
