@@ -72,6 +72,11 @@ MEANINGS: list[tuple[str, str | None, dict[str, int], str, str, list[int] | None
     ("memref<4x4xf32, affine_map<(i, j) -> (j, i)>>", None, {}, "mlir", "lambda i, j: [j, i]", [4, 4]),
     (PACK, "17,5", {}, "mlir", "lambda d0, d1: [d1//2, d0//8, d0%8, d1%2]", [17, 5]),
     (
+        "%0 = linalg.unpack %a inner_dims_pos = [0, 1] inner_tiles = [8, 2] into %b : "
+        "tensor<2x3x8x2xf32> -> tensor<16x5xf32>",
+        None, {}, "mlir", "lambda d0, d1: [d0//8, d1//2, d0%8, d1%2]", [16, 5],
+    ),
+    (
         "f32[3,5]{1,0:T(2,2)}", None, {}, "xla", "lambda i0, i1: [i0//2, i1//2, i0%2, i1%2]", [3, 5],
     ),
     (
@@ -152,6 +157,13 @@ BAD: dict[str, tuple[str, str | None, dict[str, int]]] = {
     "mlir_divisor": ("affine_map<(d0) -> (d0 mod 0)>", None, {}),
     "mlir_pack": ("inner_dims_pos = [0, 0] inner_tiles = [8, 2]", "8,8", {}),
     "mlir_strided": ("memref<4x8xf32, strided<[8], offset: 3>>", None, {}),
+    "mlir_alias": ("memref<4x4xf32, #map>", None, {}),
+    "mlir_two_layouts": ("memref<4x4xf32, strided<[1, 4]>, strided<[4, 1]>>", None, {}),
+    "mlir_pack_of_any_size": ("inner_tiles = [8, 2] : tensor<?x5xf32> -> tensor<3x3x8x2xf32>", None, {}),
+    "xla_joined_tile": ("{1,0:T(*,8)(2,4)}", "4,8", {}),
+    "cute_bytes": ("Sw<3,4,3> o smem_ptr o (8,64):(64,1)", None, {}),
+    "cute_inside_an_element": ("Sw<3,1,3> o smem_ptr[64b](unset) o 8:1", None, {}),
+    "cute_address": ("Sw<3,4,3> o smem_ptr[32b](0x7f0410) o 8:1", None, {}),
     "xla_order": ("{0,0}", None, {}),
     "xla_tile": ("{1,0:T(8,128}", None, {}),
     "xla_rank": ("{1,0:T(2,2,2)}", "4,4", {}),
