@@ -172,9 +172,10 @@ def _memref(scanner: Scanner, context: Context) -> WrittenLayout:
     extents = _with_given(scanner, shape, context)
     index_map: IndexMap | None = None
     while scanner.optional(","):
+        start = scanner.position
         found = _layout_or_space(scanner, extents)
         if found is not None and index_map is not None:
-            raise scanner.fail("a type has one layout")
+            raise scanner.fail("a type has one layout", start, scanner.position)
         index_map = found if found is not None else index_map
     scanner.expect(">", "at the end of memref<")
     scanner.end()

@@ -173,7 +173,8 @@ class OperandReader:
                 return constant and any(map(self._has_digits, operands))
             case IfThenElseExpr(condition=IntImm(), then=a, otherwise=b):
                 return self._has_digits(a) or self._has_digits(b)
-        return False
+            case _:
+                return False
 
     def _has_digits(self, value: Expr) -> bool:
         return self.written(value) is not None or self._is_folded(value)
