@@ -137,6 +137,7 @@ BAD: dict[str, tuple[str, str | None, dict[str, int]]] = {
     "cute_unit_zero": ("(4,0):(1@0,1@1)", None, {}),
     "strides_rank": ("shape=(3,4), strides=(4,1,1)", None, {}),
     "strides_key": ("shape=(3,4), stridez=(4,1)", None, {}),
+    "strides_of_torch": ("size=(2,2), stride=(8,4), storage_offset=4, itemsize=4", None, {}),
     "strides_bytes": ("shape=(3,4), strides=(16,3), itemsize=4", None, {}),
     "strides_shape": ("strides=(4,1)", None, {}),
     "strides_other_shape": ("shape=(3,4)", "3,5", {}),
