@@ -8,8 +8,6 @@ import subprocess
 import sys
 from importlib.metadata import entry_points
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from tests.cli.pytest_runs import Team
@@ -18,10 +16,6 @@ from tests.shares import one_in
 from tests.tree import ROOT
 
 from layoutproof.cli import codes as cli
-from layoutproof.cli import pytest_plugin
-from layoutproof.cli.gate.judging import judge as judging
-from layoutproof.cli.gate.outcomes import Kind, Outcome
-from layoutproof.cli.gate.policy import Policy
 from layoutproof.lowering import codes as lowering
 from layoutproof.verify.verdict import codes as verify
 
@@ -448,16 +442,3 @@ def test_the_table_of_pyproject_holds(team: Team) -> None:
     table.write_text('[tool.layoutproof]\nstrictnes = "ieee"\n')
     run = team.run("--layoutproof")
     assert run.code == 4 and "has no key strictnes" in run.text
-
-
-def test_what_is_not_proved_and_has_no_finding_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A gate passes in pytest where it does in `check`: an outcome without a reason is no reason to let it pass."""
-    config = SimpleNamespace(stash={pytest_plugin._SETTINGS: SimpleNamespace(policy=Policy(), options=None)})
-    item: Any = SimpleNamespace(config=config, item=None)
-    for verdict in ("unknown", "refuted", "vacuous", None):
-        outcome = Outcome(Kind.GATE, "gates.py::g", "gates.py", None, verdict)
-        monkeypatch.setattr(judging, "judge", lambda *_, outcome=outcome: outcome)
-        with pytest.raises(pytest.fail.Exception, match=f"the gate is {outcome.word}"):
-            pytest_plugin.GateItem.runtest(item)
-    monkeypatch.setattr(judging, "judge", lambda *_: Outcome(Kind.GATE, "gates.py::g", "gates.py", None, "proved"))
-    pytest_plugin.GateItem.runtest(item)
