@@ -386,7 +386,7 @@ GREATEST_ACROSS = """across(A: T.Buffer((32,), "float32"), C: T.Buffer((1,), "fl
 
 
 @pytest.mark.parametrize(
-    ("start", "licences"),
+    ("start", "fast_math"),
     [('T.float32("-inf")', {"nnan", "nsz"}), ('T.min_value("float32")', {"nnan", "ninf", "nsz"})],
 )
 def test_threads_may_leave_out_where_a_maximum_starts(start: str, fast_math: set[str]) -> None:
