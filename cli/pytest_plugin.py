@@ -285,8 +285,9 @@ class GateItem(pytest.Item):
         settings = self.config.stash[_SETTINGS]
         outcome: Outcome = settings.policy.apply(judge(self.item, settings.options))
         fates = {finding.fate for finding in outcome.findings}
-        if Fate.FAILS in fates:
-            pytest.fail(_text(outcome.findings, self.config), pytrace=False)
+        if not outcome.passes:
+            said = _text(outcome.findings, self.config)
+            pytest.fail(said if said else f"the gate is {outcome.word}", pytrace=False)
         if fates - {Fate.ALLOWED}:
             pytest.xfail(_reason(outcome.findings, self.config))
         if fates:

@@ -15,6 +15,7 @@ from layoutproof.ir.buffer import axes_text
 from layoutproof.ir.diagnostic import counted, error
 from layoutproof.ir.evaluate import Overflow, evaluate
 from layoutproof.ir.expr import Expr, Var
+from layoutproof.ir.node import comparisons_refused
 from layoutproof.ir.semantics import Trap
 
 if TYPE_CHECKING:
@@ -53,7 +54,8 @@ class MapArrays:
         names = _argument_names(function, rank)
         inputs = tuple(Var(name) for name in names)
         try:
-            result = function(*inputs)
+            with comparisons_refused():
+                result = function(*inputs)
         except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as problem:
             raise error(codes.MAP_FORM, f"the index map cannot be evaluated: {problem}") from problem
         if not isinstance(result, list | tuple):

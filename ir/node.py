@@ -9,9 +9,13 @@ stack is not that deep: walks recurse on a `trampoline`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+import sys
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
+from opcode import opname
 from operator import attrgetter
+from threading import get_ident
 from types import GeneratorType
 from typing import Any, Self, TypeGuard, TypeVar, overload
 
@@ -104,6 +108,8 @@ class Node:
         if self is other:
             return True
         if not isinstance(other, Node) or type(self) is not type(other) or self._hash != other._hash:
+            for watch in _WATCHES:
+                watch(other)
             return False
         if not field_names(type(self)):
             return bool(self._key() == other._key())
@@ -130,6 +136,36 @@ def _are_equal(first: object, second: object) -> bool:
         elif a != b:
             return False
     return True
+
+
+# Told of each comparison that finds two things unequal.
+_WATCHES: list[Callable[[object], None]] = []
+
+
+@contextmanager
+def comparisons_refused() -> Iterator[None]:
+    """While a caller's function makes an expression of its arguments, `i == 0` in it is a TypeError.
+
+    It would be False, since nodes are compared by structure, and the function would go on with one branch for all `i`.
+    What this package compares by itself, and nodes that are looked for among others (`i in axes`), are no conditions.
+    """
+    thread = get_ident()
+
+    def watch(other: object) -> None:
+        caller = sys._getframe(2)
+        if get_ident() != thread or str(caller.f_globals.get("__name__")).startswith("layoutproof."):
+            return
+        written = opname[caller.f_code.co_code[caller.f_lasti]] == "COMPARE_OP"
+        if written or not isinstance(other, Node):
+            raise TypeError(
+                "`==` and `!=` compare expressions, not values, and Python takes one branch for all; use equal"
+            )
+
+    _WATCHES.append(watch)
+    try:
+        yield
+    finally:
+        _WATCHES.remove(watch)
 
 
 class FloatToInteger:

@@ -50,7 +50,7 @@ def prove_same_program(rewrite: Rewrite, old: Facts, new: Facts, where: Expr | N
 
 def _may_assume(facts: Facts, stated: Facts, old: Facts) -> bool:
     """Whether what a program assumes of its symbols is `stated` in it, or follows in the old one. With what a load
-    finds in its place, an assumption of the cell is one of symbols, which nobody asks about any more.
+    finds in its place, an assumption about the cell is one about symbols, which no other claim is about.
     """
     more = (each for each in facts.program.assumed if each not in stated.program.assumed)
     return all(old.search(IterationDomain(), Not(each)).is_empty for each in more)

@@ -84,6 +84,8 @@ def recheck_command(request: RecheckRequest) -> int:
     from layoutproof.cli.output import check_output
     from layoutproof.verify.certificate.sealed_files import find_files
 
+    if request.kernel_only and (request.engines or request.arrays):
+        raise click.UsageError("--kernel-only asks no solver and reads no constants: leave out --engine and --arrays")
     check_output(request.output)
     files = find_files(request.paths)
     if not files:

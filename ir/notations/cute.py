@@ -1,8 +1,8 @@
 """CuTe's layouts, `(4,(2,4)):(2,(1,8))`: colexicographic digits times strides, and `Sw<3,3,3> o 0 o ...`, their offset
-with some of its bits XORed by higher ones. The map goes from the flattened coordinate to one offset, or, with strides
-such as `1@0`, to the coordinates that they name.
+with some of its bits XORed by higher ones; `Sw<3,4,3> o smem_ptr[16b](unset) o ...` swizzles the address in bytes. The
+map goes from the flattened coordinate to one offset, or, with strides such as `1@0`, to the coordinates that they name.
 
-Source: the documentation of CuTe (`media/docs/cpp/cute` of NVIDIA's CUTLASS).
+Source: the documentation of CuTe (`media/docs/cpp/cute` of NVIDIA's CUTLASS), and its `pointer_flagged.hpp`.
 """
 
 from __future__ import annotations
@@ -232,7 +232,7 @@ class CoordinateLayout:
 
 _BASIS = re.compile(r"_?(-?[0-9]{1,18})(?:\{\})?@([0-9]{1,2})(?![0-9@])")
 _NUMBER = re.compile(r"_?(-?[0-9]+)(?:\{\})?")
-_POINTER = re.compile(r"(?:smem_)?ptr(?:\[[^\]]*\])?(?:\([^)]*\))?")
+_POINTER = re.compile(r"(?:smem_)?ptr(?:\[([0-9]{1,4})b\])?(?:\((?:unset|0x([0-9a-fA-F]{1,16}))\))?(?![\[(])")
 _COMPOSED = re.compile(r"o(?=\s|\(|_|[0-9])")
 _SWIZZLE = re.compile(r"(?:Sw|Swizzle)(?=\s*<)")
 _WHAT = "CuTe layout"
@@ -271,7 +271,10 @@ def take_cute(scanner: Scanner) -> CuteLayout:
     if scanner.matched(_SWIZZLE) is not None:
         swizzle = _swizzle(scanner, start)
         _compose(scanner)
-        if scanner.matched(_POINTER) is None:
+        pointer = scanner.matched(_POINTER)
+        if pointer is not None:
+            swizzle = _of_elements(scanner, swizzle, pointer)
+        else:
             first, second = scanner.position, _tuple(scanner)
             if scanner.sees(":"):
                 return _with_strides(scanner, first, second, swizzle, 0)
@@ -305,6 +308,26 @@ def _swizzle(scanner: Scanner, start: int) -> Swizzle:
         return Swizzle(*numbers)
     except ValueError as problem:
         raise scanner.fail(str(problem), start, end) from problem
+
+
+def _of_elements(scanner: Scanner, swizzle: Swizzle, pointer: re.Match[str]) -> Swizzle:
+    """A swizzle of the address in bytes, as beside a pointer, as one of the offset in elements of so many bits."""
+    if swizzle.bits == 0:
+        return swizzle
+    width = int(pointer[1]) if pointer[1] is not None else 0
+    base = swizzle.base + 3 - (width.bit_length() - 1)
+    problem = None
+    if width == 0 or width & (width - 1):
+        problem = (
+            "the swizzle is one of bytes: say of how many bits an element is, a power of two, `smem_ptr[16b](unset)`"
+        )
+    elif base < 0:
+        problem = f"{swizzle} moves bytes inside an element of {width} bits"
+    elif int(pointer[2] or "0", 16) % (1 << (swizzle.base + swizzle.bits + abs(swizzle.shift))):
+        problem = f"{swizzle} depends on this address, which is no multiple of what it swizzles"
+    if problem is not None:
+        raise scanner.fail(problem, pointer.start(), pointer.end())
+    return Swizzle(swizzle.bits, base, swizzle.shift)
 
 
 def _with_strides(scanner: Scanner, first: int, shape: IntTuple, swizzle: Swizzle | None, offset: int) -> CuteLayout:

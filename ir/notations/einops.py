@@ -28,6 +28,7 @@ from layoutproof.ir.notations.notation import (
 
 Group = tuple[str, ...]
 _ELLIPSIS = "..."
+_JOINED = "(...)"  # an ellipsis in parentheses: one axis of all that it stands for
 _AXIS = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|1(?![0-9A-Za-z_])")
 _ANONYMOUS = re.compile(r"[0-9]+")
 _DOTS = re.compile(r"\.\.\.|…")
@@ -57,7 +58,7 @@ def parse_rearrangement(text: str, name: str = "<layout>") -> Rearrangement:
             start = others[axis]
             message = f"the axis {axis} is not on the left: a pattern that repeats is no map of indices"
             raise scanner.fail(message, start, start + len(axis))
-    if (_ELLIPSIS,) in right and (_ELLIPSIS,) not in left:
+    if any(_JOINED in group for group in left):
         raise scanner.fail("an ellipsis in parentheses on the left is not supported", 0, len(text))
     return Rearrangement(tuple(left), tuple(right))
 
@@ -70,7 +71,7 @@ def _side(scanner: Scanner, stop: str | None) -> tuple[list[Group], dict[str, in
             group: list[str] = []
             while not scanner.optional(")"):
                 group += _axis(scanner, places, "an axis or ')'")
-            groups.append(tuple(group))
+            groups.append(tuple(_JOINED if axis == _ELLIPSIS else axis for axis in group))
         else:
             groups.append(tuple(_axis(scanner, places, "an axis")))
     return groups, places
@@ -146,7 +147,7 @@ def _spread(groups: Sequence[Group], names: tuple[str, ...]) -> tuple[Group, ...
         if group == (_ELLIPSIS,):
             found += [(name,) for name in names]
         else:
-            found.append(tuple(n for axis in group for n in (names if axis == _ELLIPSIS else (axis,))))
+            found.append(tuple(n for axis in group for n in (names if axis == _JOINED else (axis,))))
     return tuple(found)
 
 

@@ -157,6 +157,8 @@ class _AffineReader:
 _DIMENSION = re.compile(r"([0-9]+|\?)x")
 _ELEMENT = re.compile(r"[A-Za-z!][A-Za-z0-9_.!]*(?:<[^<>]*>)?")
 _SIZE = re.compile(r"\?|-?[0-9]+")
+_ALIAS = re.compile(r"#\w+(?![\w.<])")
+_SPACE = re.compile(r"[0-9]+(?: *: *\w+)?|#[\w.]+(?:<[^<>]*>)?|\"[^\"]*\"")
 
 
 def _memref(scanner: Scanner, context: Context) -> WrittenLayout:
@@ -170,19 +172,33 @@ def _memref(scanner: Scanner, context: Context) -> WrittenLayout:
     extents = _with_given(scanner, shape, context)
     index_map: IndexMap | None = None
     while scanner.optional(","):
-        if scanner.optional("strided<"):
-            index_map = _strided(scanner, extents)
-        elif scanner.sees("affine_map<"):
-            index_map = _AffineReader(scanner).affine_map()
-            if len(index_map.inputs) != len(extents):
-                message = f"the affine map takes {len(index_map.inputs)} indices, the type has {len(extents)} axes"
-                raise error(codes.NOTATION, f"MLIR layout: {message}", whole(scanner.source))
-        elif scanner.matched(re.compile(r"[0-9]+(?: *: *\w+)?|#[\w.]+(?:<[^<>]*>)?|\"[^\"]*\"")) is None:
-            raise scanner.fail(f"strided<...>, affine_map<...> or a memory space is expected, not {scanner.next}")
+        start = scanner.position
+        found = _layout_or_space(scanner, extents)
+        if found is not None and index_map is not None:
+            raise scanner.fail("a type has one layout", start, scanner.position)
+        index_map = found if found is not None else index_map
     scanner.expect(">", "at the end of memref<")
     scanner.end()
-    found = index_map if index_map is not None else _row_major(extents)
-    return WrittenLayout(Notation.MLIR, scanner.text, found, extents)
+    whole_map = index_map if index_map is not None else _row_major(extents)
+    return WrittenLayout(Notation.MLIR, scanner.text, whole_map, extents)
+
+
+def _layout_or_space(scanner: Scanner, extents: Sequence[Expr]) -> IndexMap | None:
+    """The layout of a type on its shape; None for a memory space."""
+    if scanner.optional("strided<"):
+        return _strided(scanner, extents)
+    if scanner.sees("affine_map<"):
+        index_map = _AffineReader(scanner).affine_map()
+        if len(index_map.inputs) != len(extents):
+            message = f"the affine map takes {len(index_map.inputs)} indices, the type has {len(extents)} axes"
+            raise error(codes.NOTATION, f"MLIR layout: {message}", whole(scanner.source))
+        return index_map
+    alias = scanner.matched(_ALIAS)
+    if alias is not None:
+        raise scanner.fail("an alias may stand for a layout: write what it stands for", alias.start(), alias.end())
+    if scanner.matched(_SPACE) is None:
+        raise scanner.fail(f"strided<...>, affine_map<...> or a memory space is expected, not {scanner.next}")
+    return None
 
 
 def _with_given(scanner: Scanner, own: Sequence[Expr], context: Context) -> tuple[Expr, ...]:
@@ -235,7 +251,7 @@ def _size(scanner: Scanner, symbol: str) -> Expr:
 
 
 _LIST = re.compile(r"(outer_dims_perm|inner_dims_pos|inner_tiles)\s*=\s*(?=\[)")
-_TENSOR = re.compile(r"(?:tensor|memref)<((?:[0-9]+x)+)[A-Za-z]")
+_TENSOR = re.compile(r"(?:tensor|memref)<((?:(?:[0-9]+|\?)x)+)[A-Za-z]")
 
 
 def _pack(scanner: Scanner, context: Context) -> WrittenLayout:
@@ -245,7 +261,7 @@ def _pack(scanner: Scanner, context: Context) -> WrittenLayout:
             raise scanner.fail(f"{match[1]} is given twice", match.start(), match.end())
         scanner.position = match.end()
         lists[match[1]] = scanner.listed("[", "]", "an integer")
-    shape = context.shape if context.shape is not None else _first_shape(scanner.text)
+    shape = context.shape if context.shape is not None else _plain_shape(scanner.text)
     rank = len(shape) if shape is not None else _rank_of(lists)
     if rank is None:
         shape = context.needed(scanner.source, "the pack does not say how many axes there are")
@@ -254,12 +270,13 @@ def _pack(scanner: Scanner, context: Context) -> WrittenLayout:
     return WrittenLayout(Notation.MLIR, scanner.text, index_map, shape)
 
 
-def _first_shape(text: str) -> tuple[Expr, ...] | None:
-    """The shape of the first tensor type in an operation's text."""
-    match = _TENSOR.search(text)
-    if match is None:
+def _plain_shape(text: str) -> tuple[Expr, ...] | None:
+    """The shape of the tensor that is not packed: of a pack's text the first type, of an unpack's the last."""
+    types = _TENSOR.findall(text)
+    if not types:
         return None
-    return tuple(const(int(extent)) for extent in match[1].split("x") if extent)
+    extents = types[-1 if "unpack" in text else 0].split("x")[:-1]
+    return None if "?" in extents else tuple(const(int(extent)) for extent in extents)
 
 
 def _rank_of(lists: Mapping[str, Sequence[int]]) -> int | None:

@@ -37,6 +37,8 @@ _KEYS = {
     "order": "order",
     "memory_format": "order",
 }
+# torch's names, of which all count elements.
+_OF_TORCH = frozenset({"size", "stride", "storage_offset", "memory_format"})
 # How the axes lie, from the slowest to the fastest.
 _ORDERS: Mapping[str, Mapping[int, Sequence[int]]] = {
     "channels_last": {4: (0, 2, 3, 1)},
@@ -92,6 +94,7 @@ _Value = int | tuple[int, ...] | str
 
 def _entries(scanner: Scanner) -> dict[str, _Value]:
     found: dict[str, _Value] = {}
+    keys: set[str] = set()
     while True:
         start = scanner.position
         key = scanner.name("'shape=', 'strides=' or 'offset='")
@@ -100,6 +103,10 @@ def _entries(scanner: Scanner) -> dict[str, _Value]:
             raise scanner.fail(f"unknown entry {key!r}: one of {', '.join(_KEYS)}", start, start + len(key))
         if kind in found:
             raise scanner.fail(f"{kind} is given twice", start, start + len(key))
+        keys.add(key)
+        if "itemsize" in keys and keys & _OF_TORCH:
+            torch = min(keys & _OF_TORCH)
+            raise scanner.fail(f"itemsize is for strides in bytes; {torch} counts elements", start, start + len(key))
         scanner.expect("=")
         found[kind] = _value(scanner, kind)
         if scanner.position == len(scanner.text):

@@ -92,7 +92,7 @@ def _tiles(scanner: Scanner, rank: int) -> tuple[tuple[int, ...], ...]:
         while scanner.sees("("):
             start = scanner.position
             tile = _tile(scanner)
-            below = rank if not tiles else len(tiles[-1])
+            below = rank if not tiles else sum(size != _COMBINED for size in tiles[-1])
             if len(tile) > below:
                 what = "dimensions of the array" if not tiles else "dimensions of the tile before"
                 raise scanner.fail(f"the tile has {len(tile)} entries for {below} {what}", start, scanner.position)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from layoutproof.ir import codes
-from layoutproof.ir.diagnostic import Span
+from layoutproof.ir.diagnostic import Span, error
 from layoutproof.ir.dtype import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, DType, Kind
 from layoutproof.ir.expr import (
     Binary,
@@ -28,6 +28,7 @@ from layoutproof.ir.expr import (
     is_zero,
     match_operands,
 )
+from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import COMPARISONS, BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.script.parsing import Text
@@ -55,6 +56,8 @@ class Weak:
 
 Value = Expr | Weak
 
+# Functions of a constant that TVM computes with the digits in the text, whatever its type.
+_KEEPS_DIGITS = frozenset({"abs", "ceil", "floor", "trunc", "round", "nearbyint"})
 _ORDER = (BOOL, INT32, INT64, FLOAT32, FLOAT64)
 
 
@@ -134,10 +137,10 @@ class OperandReader:
         """A conversion, which begins at the number that the text has; so does that of its broadcast."""
         if isinstance(value, Broadcast) and self.written(value.value) is not None and value.lanes == dtype.lanes:
             return Broadcast(self.cast(dtype.element, value.value, span), value.lanes, span=span)
-        number = self.written(value)
-        if isinstance(value, IntImm) and value.dtype.is_integer and dtype.is_float:
-            whole = float(value.value)  # TVM goes by way of a float64
-            number = whole if int_to_float(value.value, dtype) != whole else None
+        if self._is_folded(value):
+            message = f"TVM computes this constant with the digits in the text, and converts them to {dtype}"
+            raise error(codes.WRONG_TYPE, message, value.span, help=f"write it as a number of type {dtype}")
+        number = self._digits(value, dtype)
         if number is None or dtype.is_bool or dtype.lanes != 1:
             return Cast(dtype, value, span=span)
         rounded = round_float(number, dtype) if dtype.is_float else number
@@ -146,6 +149,35 @@ class OperandReader:
         if dtype.is_float:
             return self.note_written(FloatImm(rounded, dtype, span=span), number)
         return Cast(dtype, FloatImm(number, FLOAT64, span=value.span), span=span)
+
+    def _digits(self, value: Expr, dtype: DType) -> float | None:
+        """The number that a conversion to `dtype` starts from; None if it is the value's, or is kept by its type."""
+        found = self.written(value)
+        if not dtype.is_float or found is not None:
+            return found
+        if isinstance(value, IntImm) and value.dtype.is_integer:
+            whole = float(value.value)  # TVM goes by way of a float64
+            return whole if int_to_float(value.value, dtype) != whole else None
+        if isinstance(value, FloatImm) and math.isfinite(value.value):
+            return value.value if round_float(value.value, dtype) != value.value else None
+        return None
+
+    def _is_folded(self, value: Expr) -> bool:
+        """Whether TVM makes a constant of the value whose digits its type has not rounded."""
+        match value:
+            case Call(function=function, arguments=(operand,)) if function in _KEEPS_DIGITS:
+                return self._has_digits(operand)
+            case Binary(op=BinaryOp.MIN | BinaryOp.MAX, lhs=a, rhs=b):
+                operands = (a, b)
+                constant = all(isinstance(each, FloatImm) or self._is_folded(each) for each in operands)
+                return constant and any(map(self._has_digits, operands))
+            case IfThenElseExpr(condition=IntImm(), then=a, otherwise=b):
+                return self._has_digits(a) or self._has_digits(b)
+            case _:
+                return False
+
+    def _has_digits(self, value: Expr) -> bool:
+        return self.written(value) is not None or self._is_folded(value)
 
     def strong(self, value: Value, dtype: DType | None = None) -> Expr:
         """The value with a type: its own, else `dtype`, else its default."""

@@ -33,7 +33,7 @@ from layoutproof.ir.stmt import (
     Seq,
     Stmt,
 )
-from layoutproof.ir.text import Dialect, expr_text, string_text
+from layoutproof.ir.text import CURRENT, Dialect, expr_text, string_text
 from layoutproof.ir.visit import free_variables
 
 _Printing = Steps[tuple[Stmt, bool], None]
@@ -170,6 +170,11 @@ def _store(page: Page, s: BufferStore, last: bool) -> None:
 
 
 def _evaluate(page: Page, s: Evaluate, last: bool) -> None:
+    match s.value:
+        case OpaqueCall(function="ret", arguments=(result,), dtype=dtype) if dtype == INT32 and page.dialect is CURRENT:
+            # It is a statement to TVM, which has no such function any more.
+            page.line(f"return {page.expr(result)}")
+            return
     text = page.expr(s.value)
     page.line(text if isinstance(s.value, Assume | OpaqueCall) else f"T.evaluate({text})")
 

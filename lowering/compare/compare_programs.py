@@ -143,7 +143,7 @@ def _compared(before: PrimFunc, after: PrimFunc, stated: _Stated, allowed: FastM
             instead = _answer_or_valid_sizes(_asked(*given, stated, allowed))
             answer = answer if instead.status is Status.UNKNOWN else instead
         answer = _within_memory(question, stated, question.answered(answer))
-    return replace(answer, seconds=perf_counter() - start)
+    return replace(answer, match=dict(stated.match), seconds=perf_counter() - start)
 
 
 def _within_memory(question: kernels.Question, stated: _Stated, answer: Comparison) -> Comparison:

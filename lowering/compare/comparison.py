@@ -6,7 +6,8 @@ witness is a claim, which the checker accepts or refuses.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -146,7 +147,8 @@ class Comparison(Report):
     Without a witness they are missing, `rewrite` is None, and `furthest` says how far the search came. `where` is the
     precondition on symbols (the caller's, and what `before` assumes), `allowed` the fast-math assumptions that proofs
     might use, `seconds` the wall-clock time in total. `around` are proved rewrites from `before` to what `rewrite`
-    starts with, and from where it ends, if it is about programs in which sums were separated.
+    starts with, and from where it ends, if it is about programs in which sums were separated. `match` is the caller's:
+    parameters of `after` by name, with those of `before`.
     """
 
     before: PrimFunc
@@ -160,6 +162,7 @@ class Comparison(Report):
     seconds: float = 0.0
     rolled: bool = False
     around: tuple[Rewrite | None, Rewrite | None] = (None, None)
+    match: Mapping[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"<{self.status.value}: {self.before.name} and {self.after.name}>" if self.ok else super().__repr__()

@@ -26,7 +26,7 @@ from layoutproof.ir.evaluate import Overflow, evaluate
 from layoutproof.ir.expr import FALSE, TRUE, Expr, IfThenElseExpr, IntImm, Not, Select, Var, compare, const, logical_or
 from layoutproof.ir.intrinsics import Assume, OpaqueCall, Undef, undef
 from layoutproof.ir.layout_record import Contract
-from layoutproof.ir.node import Node, Steps, trampoline
+from layoutproof.ir.node import Node, Steps, comparisons_refused, trampoline
 from layoutproof.ir.operators import CompareOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.expressions import ExpressionReader, Names
@@ -202,7 +202,8 @@ def _function_text(function: Callable[..., Any], rank: int, dtype: DType) -> str
         takes, axes = counted(len(names), "index", "indices"), counted(rank, "physical axis", "physical axes")
         raise error(codes.PAD_TYPE, f"the pad value takes {takes}, the buffer has {axes}")
     try:
-        result = function(*(Var(name) for name in names))
+        with comparisons_refused():
+            result = function(*(Var(name) for name in names))
     except TypeError as problem:
         raise error(codes.PAD_TYPE, f"the pad value cannot be evaluated: {problem}") from problem
     if isinstance(result, list | tuple):

@@ -11,6 +11,7 @@ import numpy as np
 from layoutproof.ir.diagnostic import counted, error
 from layoutproof.ir.dtype import FLOAT32
 from layoutproof.ir.expr import Expr, ExprLike, binary, const
+from layoutproof.ir.node import comparisons_refused
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.stmt import IterKind
 from layoutproof.ir.visit import walk
@@ -45,7 +46,8 @@ def compute(shape: object, function: Callable[..., Any], name: str = "compute") 
 
 def _value(function: Callable[..., Any], axes: Sequence[Axis], name: str) -> Expr:
     try:
-        result = function(*axes)
+        with comparisons_refused():
+            result = function(*axes)
     except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as problem:
         raise error(codes.TE_VALUE, f"the value of {name} cannot be made: {problem}") from problem
     if isinstance(result, bool | np.bool_):

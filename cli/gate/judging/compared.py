@@ -232,7 +232,8 @@ def obligation_of_both(compared: Comparison) -> str:
         if layout.layout_given or layout.pad_given
     ]
     where = expr_text(compared.where) if compared.where is not None else ""
-    return digest("compare", print_func(compared.before), print_func(compared.after), json.dumps(given), where)
+    pairs = [json.dumps(sorted(compared.match.items()))] if compared.match else []
+    return digest("compare", print_func(compared.before), print_func(compared.after), json.dumps(given), where, *pairs)
 
 
 def _hint(compared: Comparison) -> str | None:

@@ -148,6 +148,14 @@ def test_two_solvers_are_needed(call: Caller, tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.campaign
+def test_the_kernel_alone_asks_no_solver(call: Caller, tmp_path: Path) -> None:
+    """Solvers that are named beside --kernel-only would not be asked, which is said."""
+    for option in (("--engine", "z3"), ("--arrays", str(tmp_path / "weights.npz"))):
+        (tmp_path / "weights.npz").write_bytes(b"")
+        outcome = call("recheck", str(tmp_path), "--kernel-only", *option)
+        assert outcome.code == 2 and "--kernel-only asks no solver" in outcome.err + outcome.out
+
+
 def test_own_lemmas_are_as_they_would_be_written(capsys: pytest.CaptureFixture[str]) -> None:
     """Every rule of the simplifier, and every usual layout, stands under proofs/ with its lemma as the code has it
     now.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from itertools import product
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,7 +13,9 @@ from tests.cli.gate.strategies import outcomes
 from tests.cli.render.gate.made import finding, outcome
 from tests.shares import one_in
 
-from layoutproof.cli.gate.outcomes import Fate, Outcome
+from layoutproof.cli import pytest_plugin
+from layoutproof.cli.gate.judging import judge as judging
+from layoutproof.cli.gate.outcomes import Fate, Kind, Outcome
 from layoutproof.cli.gate.policy import Baseline, Policy, read_codes
 from layoutproof.ir.diagnostic import LayoutproofError
 
@@ -157,3 +161,16 @@ def test_the_rule_is_that_of_the_longest_match_written_plainly() -> None:
         winner = max((b for b in (select, ignore) if code.startswith(b)), key=len, default="")
         expected = winner == select and select != ignore
         assert Policy((select,), (ignore,)).selects(code) is expected
+
+
+def test_pytest_passes_what_check_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An outcome that is not proved fails in pytest, too, where no finding says why."""
+    config = SimpleNamespace(stash={pytest_plugin._SETTINGS: SimpleNamespace(policy=Policy(), options=None)})
+    item: Any = SimpleNamespace(config=config, item=None)
+    for verdict in ("unknown", "refuted", "vacuous", None):
+        run = Outcome(Kind.GATE, "gates.py::g", "gates.py", None, verdict)
+        monkeypatch.setattr(judging, "judge", lambda *_, run=run: run)
+        with pytest.raises(pytest.fail.Exception, match=f"the gate is {run.word}"):
+            pytest_plugin.GateItem.runtest(item)
+    monkeypatch.setattr(judging, "judge", lambda *_: Outcome(Kind.GATE, "gates.py::g", "gates.py", None, "proved"))
+    pytest_plugin.GateItem.runtest(item)

@@ -42,9 +42,9 @@ def test_a_type_may_become_more_general(after: str) -> None:
 )
 def test_a_value_of_another_type_is_refused(before: str, after: str) -> None:
     """Also where both have the same numbers."""
-    texts = [function(f"%x: {kind}", f"return %x : {kind}", kind) for kind in (before, after)]
+    old, new = (function(f"%x: {kind}", f"return %x : {kind}", kind) for kind in (before, after))
     with pytest.raises(LayoutproofError, match="type is not that of the function before"):
-        compared(*texts)
+        compared(old, new)
 
 
 def test_a_module_that_says_how_wide_indices_are_is_refused() -> None:

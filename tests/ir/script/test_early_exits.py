@@ -161,6 +161,8 @@ def test_a_returned_value_is_an_opaque_call() -> None:
     body = "if A[0] > 5:\n    {}\nB[0] = A[0]\n"
     texts = [loads(_HEAD + indent(body.format(line), "    ")) for line in ("return A[1]", "T.ret(A[1])")]
     assert print_func(texts[0]) == print_func(texts[1])
+    assert "        return A[1]\n" in print_func(texts[0]) and loads(print_func(texts[0])) == texts[0]
+    assert "T.ret(A[1])" in print_func(texts[0], dialect="old")
 
 
 _RETURNS = {

@@ -155,7 +155,14 @@ def test_complements_keep_the_type(dtype: str) -> None:
     assert not found, "\n".join(found)
 
 
-ROUNDED = ("T.float32(0.1)", "T.float32(16777217)", "T.float64(T.float32(0.1))", "T.float32(0.1).astype('float64')")
+ROUNDED = (
+    "T.float32(0.1)",
+    "T.float32(16777217)",
+    "T.float64(T.float32(0.1))",
+    "T.float32(0.1).astype('float64')",
+    "T.float32(T.float64(0.1))",
+)
+FOLDED = ("T.abs({0})", "T.floor({0})", "T.max({0}, T.float32(0))", "T.min(T.abs({0}), {0})", "{0} if True else {0}")
 
 
 @pytest.mark.parametrize("operator", ("{} + {}", "T.max({}, {})", "T.if_then_else(c > 0, {}, {})"))
@@ -163,6 +170,17 @@ def test_a_conversion_begins_at_the_number_that_is_written(operator: str) -> Non
     """Beside a wider float a constant has the digits of the text, though its own type rounds them."""
     found = list(differences(operator, (("A[0]", number, "float64", "float64") for number in ROUNDED)))
     assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("text", FOLDED)
+def test_what_tvm_folds_with_its_digits_is_not_converted(text: str) -> None:
+    """A function of a constant that its type rounds is refused where another type is asked for, and there only."""
+    form = '@T.prim_func(s_tir=True)\ndef main(C: T.Buffer((4,), "{}")):\n    C[0] = {}\n'
+    rounded, exact = (text.format(number) for number in ("T.float32(16777217)", "T.float32(16777216)"))
+    with pytest.raises(LayoutproofError, match="with the digits in the text"):
+        loads(form.format("float64", rounded))
+    for dtype, value in (("float32", rounded), ("float64", exact), ("float64", text.format("T.float32(A[0])"))):
+        loads(form.format(dtype, value).replace("main(", 'main(A: T.Buffer((4,), "float32"), '))
 
 
 def loop_type(text: str) -> str:

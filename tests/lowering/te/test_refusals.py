@@ -154,6 +154,9 @@ REFUSALS: Mapping[str, Refusal] = {
     "value_is_a_list": Refusal(codes.TE_VALUE, lambda: te.compute(4, lambda i: [given(4)[i], 1.0], "B")),
     "value_of_mixed_types": Refusal(codes.TE_VALUE, lambda: te.compute(4, lambda i: given(4)[i] + i, "B")),
     "value_with_python_if": Refusal(codes.TE_VALUE, lambda: te.compute(4, lambda i: 1.0 if i < 2 else 2.0, "B")),
+    "branch_of_python_equality": Refusal(
+        codes.TE_VALUE, lambda: te.compute(4, lambda i: given(4)[i] if i % 2 == 0 else 0.0, "B")
+    ),
     "value_of_python_equality": Refusal(codes.TE_VALUE, lambda: te.compute(4, lambda i: given(4)[i] == 1.0, "B")),
     "value_undefined_name": Refusal(codes.TE_VALUE, lambda: te.compute(4, lambda i: i.undefined, "B")),
     "exp_of_an_integer": Refusal(codes.TE_VALUE, lambda: te.compute(4, lambda i: te.exp(i), "B")),

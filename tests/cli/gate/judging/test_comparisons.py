@@ -22,6 +22,7 @@ from layoutproof.cli.gate.judging.comparisons import Asked
 from layoutproof.cli.gate.outcomes import Fate, Kind, Outcome
 from layoutproof.cli.render.gate.text_json import finding_lines
 from layoutproof.ir.script.reader import loads
+from layoutproof.lowering.compare.compare_programs import compare
 from layoutproof.lowering.compare.comparison import BufferLayout, Comparison, Furthest
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
 
@@ -279,6 +280,18 @@ def test_a_finding_has_the_status_of_the_whole(status: Status) -> None:
         made(None, Verdict(Status.UNKNOWN, Claim(ClaimKind.OTHER, "another claim"), "isl", (), "another reason"))
     )
     assert other.obligation == finding.obligation
+
+
+def test_a_baseline_knows_how_parameters_were_paired() -> None:
+    """Two pairings of the parameters are two questions, and no pairing is the one that it was before."""
+    verdict = Verdict(Status.UNKNOWN, Claim(ClaimKind.SAME_END, "main does what main does"), "compare", (), "why")
+    compared = made(None, verdict)
+    others = [replace(compared, match=match) for match in ({}, {"X": "A", "Y": "B"}, {"X": "B", "Y": "A"})]
+    hashes = [findings_of(each)[0].obligation for each in (compared, *others)]
+    assert hashes[0] == hashes[1] and len(set(hashes)) == 3
+    program = '@T.prim_func\ndef main({0}: T.Buffer((2,), "int32"), B: T.Buffer((2,), "int32")):\n    B[0] = {0}[1]\n'
+    asked = compare(loads(program.format("A")), loads(program.format("X")), match={"X": "A"})
+    assert asked.match == {"X": "A"} and asked.status is Status.PROVED
 
 
 def test_what_the_kernel_cannot_judge_is_known_by_both_programs() -> None:
