@@ -27,6 +27,8 @@ def cells_of(record: LayoutRecord, symbols: Mapping[str, int]) -> NDArray[np.uin
     """
     record.check_names(symbols)
     shape = extents_for(record.logical_shape, symbols)
+    if min(shape, default=0) < 0:
+        raise error(codes.LAYOUT_RECORD, f"the logical shape {list(shape)} of a layout has a negative extent")
     cells = np.full(shape, Cell.LOGICAL, dtype=np.uint8)
     for step in record.steps:
         index_map, text = step.index_map, step.map_text

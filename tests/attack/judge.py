@@ -311,7 +311,10 @@ def _constant_contracts(func: PrimFunc, symbols: Mapping[str, int]) -> list[tupl
             if record is None or pad is None or not isinstance(pad.value, FloatImm | IntImm):
                 continue
             alone = replace(record, steps=tuple(s if s is step else replace(s, contract=None) for s in record.steps))
-            cells = cells_of(alone, symbols)
+            try:
+                cells = cells_of(alone, symbols)
+            except LayoutproofError as problem:  # a scalar may be negative that only a record's extents are made of
+                raise _NotValid from problem
             if cells.size == np.prod(shape_of(buffer, symbols)):
                 found.append((buffer, cells, pad.value.value))
     return found

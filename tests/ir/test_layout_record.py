@@ -76,10 +76,11 @@ def test_a_step_that_cannot_be(step: LayoutStep, message: str) -> None:
 
 
 def test_a_box_that_is_negative_at_some_size() -> None:
-    """A box of n - 1 cells is no array where n is 0: the error says so."""
+    """A box of n - 1 cells is no array where n is 0, nor is a logical shape where n is -1: the error says so."""
     less = read_record(("n",), ("lambda i: [i]", ("n - 1",), None), symbols=("n",))
-    with pytest.raises(LayoutproofError, match="has a negative extent"):
-        cells_of(less, {"n": 0})
+    for n in (0, -1):
+        with pytest.raises(LayoutproofError, match="has a negative extent"):
+            cells_of(less, {"n": n})
 
 
 COPY = """
