@@ -42,7 +42,7 @@ SAID = {
         "barriers: 2",
         "A_shared in registers: refuted",
         "softmax: 21 steps, each proved, for all sizes",
-        "fast-math assumptions: nnan, nsz, reassoc",
+        "fast-math assumptions: ninf, nnan, nsz, reassoc",
         "B is what numpy makes",
         "transpose: 16 steps, each proved, for all sizes",
         "rounds of 32 threads for a column: 32 with rows of 32, 1 swizzled, 1 with rows of 33",
